@@ -57,7 +57,7 @@ from surefoot.graph.runtime.tools import (
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import NAMES, template
-from surefoot.graph.wiring import ppo_loop
+from surefoot.graph.wiring import ROLES, connect_plain
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
 from surefoot.town.scenarios.scenario import load_scenario
@@ -134,6 +134,19 @@ class Turns:
     def _wait(self, me: int) -> None:
         self._may[me].acquire()
         self._begin = time.process_time()
+
+
+def ppo_loop(
+    name: str, *, env: dict, agent: dict, action: dict, trainer: dict, total_steps: int, seed: int = 0
+) -> Graph:
+    """Return the plain loop: environment → OR → agent → action → step → trainer, and back."""
+    graph = Graph(name)
+    graph.run.total_steps, graph.run.seed = total_steps, seed
+    params = {"env": env, "either": {"mode": "fby"}, "agent": agent, "action": action, "trainer": trainer}
+    for role, type in ROLES.items():
+        graph.add(role, type, **params.get(role, {}))
+    connect_plain(graph, {role: role for role in ROLES})
+    return graph
 
 
 def workload(updates: int, path: str) -> Graph:

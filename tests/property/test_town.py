@@ -18,9 +18,9 @@ def test_a_town_stays_a_town(name: str, seed: int, eager: float) -> None:
     layout, rng, chance = LAYOUTS[name], make_randomness(seed), np.random.default_rng(seed)
     state = begin(layout, 2, rng)
     for _ in range(25):
-        action = chance.integers(layout.actions, size=state.here.shape)
+        action = chance.integers(layout.actions, size=state.present.shape)
         # Eager ones ask for objects most of the time, so that there are queues to push in.
-        wants = chance.random(state.here.shape) < eager
+        wants = chance.random(state.present.shape) < eager
         action = np.where(wants, np.maximum(action, layout.actions - layout.types), action)
         state, outcome = tick(layout, state, action, rng)
         check(state, layout)
@@ -44,8 +44,8 @@ def check(state, layout) -> None:
     assert not ((state.using >= 0) & (state.queued >= 0)).any(), "nobody uses and waits"
     waits = state.queued >= 0
     assert (layout.distance[state.queued[waits], state.cell[waits]] <= REACH).all()
-    assert not (waits & ~state.here).any()
-    others = np.arange(state.here.shape[1])[None, :, None]
+    assert not (waits & ~state.present).any()
+    others = np.arange(state.present.shape[1])[None, :, None]
     assert not ((state.tie_with == others) & (state.tie_with >= 0)).any(), "nobody has a tie with itself"
     assert (state.ties[state.tie_with < 0] == 0).all()
     known = np.sort(state.tie_with, axis=2)

@@ -72,6 +72,7 @@ def node(function: Callable[..., Any] | None = None, *, name: str | None = None,
 def declare(function: Callable[..., Any], name: str, category: str) -> NodeType:
     """Return the node type of a typed function."""
     require_name(name, "a node type")
+    # Exported programs and worker processes import the function by its name.
     if "<locals>" in function.__qualname__ or function.__name__ == "<lambda>":
         raise GraphError(f"{name}: define the function at the top level of a module, so that programs can import it")
     hints = typing.get_type_hints(function, include_extras=True)

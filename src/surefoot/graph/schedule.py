@@ -96,6 +96,7 @@ def schedule(graph: Graph | Checked, **run: Any) -> Schedule:
     types = declared_types(checked)
     into: dict[str, dict[str, Edge]] = {id: {} for id in checked.flat.nodes}
     for edge in checked.flat.edges:
+        # Edges may use an alias of a port.
         port = types[edge.target.node].input(edge.target.port)
         assert port is not None
         into[edge.target.node][port.name] = edge
@@ -129,6 +130,7 @@ def _firing(
     deciding = any(each.decides for each in inputs)
     when = "first" if clock in (CONST, ONCE) else "tick" if clock == TICK or not deciding else "there"
     outputs = tuple(port.name for port in declared.outputs)
+    # A Split declares eight outputs; those without rows do not exist.
     if declared.name == "Split":
         outputs = outputs[: len(checked.params[id]["sizes"])]
     params = checked.params[id]
@@ -200,6 +202,7 @@ def islands(plan: Schedule) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for firing in plan.firings:
         groups.setdefault(root(firing.id), []).append(firing.id)
+    # Only environments get their own process: they do most of the work outside of the learner.
     worlds = {each.id for each, *_ in plan.sources()}
     remote = sorted(ids for ids in groups.values() if worlds & set(ids))
     home = [each.id for each in plan.firings if not any(each.id in ids for ids in remote)]

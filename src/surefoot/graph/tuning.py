@@ -81,6 +81,7 @@ class GraphContest:
     """Runs of one graph, one per seed, advanced together."""
 
     def __init__(self, graph: Graph, seeds: Sequence[int]) -> None:
+        # Checkpoint and Recorder nodes of a trial write here; only the score is of interest.
         self._folder = tempfile.TemporaryDirectory(prefix="surefoot-tune-")
         self.engines = [Interpreter(graph, into=self._folder.name, seed=seed) for seed in seeds]
         self.seeds = seeds
@@ -115,6 +116,7 @@ def _score(engine: Interpreter) -> float:
     for node in engine.nodes.values():
         ticks = getattr(node, "ticks", None)
         if ticks is not None and hasattr(ticks, "episodes"):
+            # `recent` covers the last hundred episodes.
             mean = ticks.episodes.recent()[0]
             return float("nan") if mean is None else float(mean)
     raise GraphError("no trainer of this graph counts episodes, so its trials have no score")

@@ -42,7 +42,7 @@ _load, __dir__ = lazy_names(
 
 
 def __getattr__(name: str) -> Any:
-    if name == "PPOTrainer":  # for one more release
+    if name == "PPOTrainer":  # until the next release
         warn_moved("surefoot.lm.PPOTrainer", "surefoot.compat.constitutional_ai.PPOTrainer")
         return import_module("surefoot.compat.constitutional_ai").PPOTrainer
     return _load(name)

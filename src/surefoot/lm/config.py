@@ -1,4 +1,4 @@
-"""The knobs of a language-model run, each written once. PPO's own are in PPOConfig."""
+"""The settings of a language-model run; those of the learner are in PPOConfig."""
 
 from __future__ import annotations
 
@@ -19,33 +19,35 @@ AT_LEAST_ONE = integer(Interval(1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LMConfig(Config):
-    """Everything about a run but the model, the prompts and the reward."""
+    """All settings of a run but the model, the prompts and the reward; each field carries its help text."""
 
     algorithm: str = knob(
         "ppo",
-        "ppo learns a critic; rloo and grpo compare several responses to one prompt instead.",
+        "ppo learns a critic; rloo and grpo compare several responses per prompt instead.",
         choice("ppo", "rloo", "grpo"),
     )
     steps: int = knob(100, "Rollouts and updates in the run.", AT_LEAST_ONE)
     prompts: int = knob(8, "Prompts in one rollout.", AT_LEAST_ONE)
-    group: int = knob(1, "Responses to each prompt; rloo and grpo need at least 2.", AT_LEAST_ONE)
+    group: int = knob(1, "Responses per prompt; rloo and grpo need at least 2.", AT_LEAST_ONE)
     max_new_tokens: int = knob(64, "The longest response, in tokens.", AT_LEAST_ONE)
-    min_new_tokens: int = knob(0, "Before this many tokens a response cannot end.", integer(NOT_NEGATIVE))
-    temperature: float = knob(1.0, "Sampling temperature; learning sees the same distribution.", real(POSITIVE))
-    top_k: int = knob(0, "Sample only from the likeliest so many tokens; 0 for all.", integer(NOT_NEGATIVE))
+    min_new_tokens: int = knob(0, "A response cannot end before this many tokens.", integer(NOT_NEGATIVE))
+    temperature: float = knob(1.0, "Sampling temperature; learning uses the same distribution.", real(POSITIVE))
+    top_k: int = knob(0, "Sample only from this many most likely tokens; 0 for all.", integer(NOT_NEGATIVE))
     top_p: float = knob(
-        1.0, "Sample only from the likeliest tokens of this probability.", real(Interval(0, 1, open_low=True))
+        1.0,
+        "Sample only from the most likely tokens that make up this probability.",
+        real(Interval(0, 1, open_low=True)),
     )
-    rows: int = knob(32, "Responses written side by side.", AT_LEAST_ONE)
+    rows: int = knob(32, "Responses written in parallel.", AT_LEAST_ONE)
 
     train: str = knob("lora", "What learns: adapters, all weights, or nothing.", choice("lora", "full", "none"))
     rank: int = knob(8, "Rank of the adapters.", AT_LEAST_ONE)
     alpha: float | None = knob(
-        None, "Adapters count alpha/rank times; unset, alpha is twice the rank.", optional(real(POSITIVE))
+        None, "Adapters are scaled by alpha/rank; unset, alpha is twice the rank.", optional(real(POSITIVE))
     )
     top: int | None = knob(
         None,
-        "Only this many upper layers learn; those below are computed once a rollout. None: all layers.",
+        "Only this many upper layers learn; those below are computed once per rollout. None: all layers.",
         optional(AT_LEAST_ONE),
     )
     targets: str = knob(
@@ -53,19 +55,21 @@ class LMConfig(Config):
     )
     dtype: str = knob(
         "auto",
-        "What the weights are kept in: float32, bfloat16; auto is bfloat16 where the machine computes in it.",
+        "Dtype of the weights: float32 or bfloat16; auto is bfloat16 if the machine computes in it natively.",
         choice("auto", "float32", "bfloat16"),
     )
     learn_rows: int | None = knob(
         None,
-        "Responses that are learned from at one time; gradients add up to those of the minibatch, in less memory. "
-        "None: all of a minibatch.",
+        "Responses per backward pass; gradients add up to those of the minibatch, in less memory. "
+        "None: the whole minibatch.",
         optional(AT_LEAST_ONE),
     )
-    packed: bool = knob(False, "Lay responses end to end in one row instead of in buckets of similar length.", flag())
+    packed: bool = knob(
+        False, "Pack several responses into one row instead of sorting them into buckets of similar length.", flag()
+    )
     recompute_logprobs: bool = knob(
         False,
-        "Score responses again before learning instead of keeping the log-probs of sampling. In bfloat16 the two differ by "
+        "Score responses again before learning instead of using the log-probs of sampling. In bfloat16 the two differ by "
         "rounding (sampler_mismatch).",
         flag(),
     )
@@ -75,48 +79,48 @@ class LMConfig(Config):
     )
     kl: str = knob(
         "k1",
-        "How it is measured: k1 or exact in the reward; k2, k3 or exact in the loss.",
+        "Estimator of the KL: k1 or exact in the reward; k2, k3 or exact in the loss.",
         choice("k1", "k2", "k3", "exact"),
     )
-    beta: float = knob(0.05, "What a nat of KL costs.", real(NOT_NEGATIVE))
+    beta: float = knob(0.05, "Weight of the KL, per nat.", real(NOT_NEGATIVE))
     kl_target: float | None = knob(
         None,
-        "Nats a response at which beta is held by an adaptive controller; none leaves beta alone.",
+        "Target of the KL in nats per response, which an adaptive controller of beta keeps; none: beta is constant.",
         optional(real(POSITIVE)),
     )
     kl_horizon: int = knob(1000, "Responses after which the adaptive controller has its full effect.", AT_LEAST_ONE)
     kl_budget: float | None = knob(
         None,
-        "The most nats a response may be away from the reference. Beyond it the weights go back to the last ones within.",
+        "Largest KL to the reference in nats per response. Beyond it the last weights within the budget are restored.",
         optional(real(POSITIVE)),
     )
     over_budget: str = knob(
         "stop",
-        "What happens beyond kl_budget: stop, or back (beta grows by half and the run goes on).",
+        "What happens beyond kl_budget: stop, or back (beta grows by half and the run continues).",
         choice("stop", "back"),
     )
 
-    score_clip: float | None = knob(None, "Scores are held to ± this.", optional(real(POSITIVE)))
-    normalize_score: bool = knob(False, "Scores get mean 0 and deviation 1 over all so far.", flag())
+    score_clip: float | None = knob(None, "Scores are clipped to ± this.", optional(real(POSITIVE)))
+    normalize_score: bool = knob(False, "Scores are scaled to mean 0 and standard deviation 1 over all so far.", flag())
     whiten_rewards: bool = knob(
-        False, "Rewards are divided by their deviation in each rollout; the mean stays.", flag()
+        False, "Rewards are divided by their standard deviation in each rollout; the mean stays.", flag()
     )
     missing_eos_penalty: float = knob(
-        0.0, "Taken from the score of a response that did not end by itself.", real(NOT_NEGATIVE)
+        0.0, "Subtracted from the score of a response without an end token.", real(NOT_NEGATIVE)
     )
-    length_penalty: float = knob(0.0, "Taken from the score for every token.", real(NOT_NEGATIVE))
-    reward_timeout: float = knob(300.0, "Seconds after which a reward function is given up on.", real(POSITIVE))
+    length_penalty: float = knob(0.0, "Subtracted from the score per token.", real(NOT_NEGATIVE))
+    reward_timeout: float = knob(300.0, "Timeout of a reward function, in seconds.", real(POSITIVE))
 
-    judge_every: int = knob(10, "Steps between two looks of the held-out judge, if there is one.", AT_LEAST_ONE)
+    judge_every: int = knob(10, "Steps between two evaluations by the held-out judge, if there is one.", AT_LEAST_ONE)
     judge_patience: int = knob(
-        3, "Looks without a better one after which the run ends and goes back to its best.", AT_LEAST_ONE
+        3, "Evaluations without progress after which the run ends and restores its best weights.", AT_LEAST_ONE
     )
     checkpoint_every: int = knob(10, "Steps between two checkpoints.", AT_LEAST_ONE)
-    keep_checkpoints: int = knob(2, "Checkpoints kept, the best one besides.", AT_LEAST_ONE)
-    seed: int = knob(0, "Everything random follows from it.", integer(Interval(0, 2**63 - 1)))
+    keep_checkpoints: int = knob(2, "Checkpoints to keep, besides the best one.", AT_LEAST_ONE)
+    seed: int = knob(0, "Seed of all random numbers.", integer(Interval(0, 2**63 - 1)))
 
     def check(self) -> None:
-        """Raise `ConfigError` if knobs contradict each other."""
+        """Raise `ConfigError` if settings contradict each other."""
         if self.kl_in != "off":
             require_kl(self.kl_in, self.kl)
         if self.algorithm != "ppo" and self.group < 2:
@@ -132,13 +136,13 @@ class LMConfig(Config):
 
     @property
     def sampling(self) -> Sampling:
-        """How responses are drawn."""
+        """Return how responses are sampled."""
         names = ("max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p", "rows")
         return Sampling(**{name: getattr(self, name) for name in names})
 
     @property
     def responses(self) -> int:
-        """Responses in one rollout."""
+        """Return the number of responses in one rollout."""
         return self.prompts * self.group
 
     @classmethod
@@ -151,10 +155,11 @@ class LMConfig(Config):
                 )
         return read_texts(cls, names)
 
-    def ppo(self, given: PPOConfig | None = None, **changes: Any) -> PPOConfig:
-        """The learner's config: the field's defaults for language models, and what follows from this one."""
+    def ppo(self, base: PPOConfig | None = None, **changes: Any) -> PPOConfig:
+        """Return the config of the learner: `base` or defaults for language models, `changes`, and `follow`."""
+        # Adapters start at zero and need larger steps; full weights must stay close to the reference.
         lr = 1e-4 if self.train == "lora" else 1e-6
-        base = given or PPOConfig(
+        base = base or PPOConfig(
             lr=lr,
             gamma=1.0,
             lam=0.95,
@@ -167,11 +172,10 @@ class LMConfig(Config):
             max_grad_norm=1.0,
             normalize_advantage="batch",
         )
-        base = base.replace(**{"seed": self.seed, **changes})
-        return self.follow(base)
+        return self.follow(base.replace(**{"seed": self.seed, **changes}))
 
     def follow(self, base: PPOConfig) -> PPOConfig:
-        """`base` with what this config decides: the KL's weight in the loss, and no critic where there is none."""
+        """Return `base` with what this config decides: the KL's weight in the loss, and no critic for rloo and grpo."""
         if self.kl_in != "loss" and base.kl_coef:
             raise ConfigError(
                 f"kl_coef is {base.kl_coef} in the loss but kl_in is {self.kl_in!r}: the KL would count twice; "

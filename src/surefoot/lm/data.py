@@ -1,4 +1,4 @@
-"""Prompts and preferences out of files, each bad row named by its line."""
+"""Reads prompts, preferences and demonstrations from files; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import csv
 import gzip
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import torch
 
 from surefoot.errors import DataError
 
 Talk = str | Sequence[dict[str, str]]
+"""A plain prompt, or the messages of a conversation."""
+# Column names of the prompt in common datasets (Hugging Face's trl, Alpaca, OpenAI's chat format).
 PROMPT_NAMES = ("prompt", "text", "question", "instruction", "messages", "query")
 ROLES = ("system", "user", "assistant")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,49 +31,52 @@ class PreferencePair:
     chosen: str
     rejected: str
     margin: float = 0.0
-    """By how much the better one should win, at least."""
+    """Least difference of scores that the fit asks for."""
 
 
 def read_prompts(path: Path | str) -> list[Talk]:
-    """Prompts of a .txt (one a line), .jsonl, .csv or .parquet file: plain text, or chat messages."""
-    path = Path(path)
-    found = [_prompt(row, f"{path}:{line}") for line, row in _rows(path)]
-    if not found:
-        raise DataError(f"{path} has no prompts")
-    return found
+    """Return the prompts of a .txt (one per line), .jsonl, .csv or .parquet file: plain text, or chat messages."""
+    prompts = [_prompt(row, where) for where, row in _rows(Path(path))]
+    return _require(prompts, path, "prompts")
 
 
 def read_pairs(path: Path | str) -> list[PreferencePair]:
-    """Preferences of a .jsonl, .csv or .parquet file with chosen, rejected and, if they do not begin with it, prompt."""
-    path = Path(path)
-    found = [_pair(row, f"{path}:{line}") for line, row in _rows(path)]
-    if not found:
-        raise DataError(f"{path} has no preferences")
-    return found
+    """Return the preferences of a .jsonl, .csv or .parquet file: chosen, rejected and, unless they contain it, prompt."""
+    pairs = [_pair(row, where) for where, row in _rows(Path(path))]
+    return _require(pairs, path, "preferences")
 
 
 def read_demonstrations(path: Path | str) -> list[tuple[Talk, str]]:
-    """(prompt, response) rows for supervised fine-tuning."""
-    path = Path(path)
-    found: list[tuple[Talk, str]] = []
-    for line, row in _rows(path):
-        where = f"{path}:{line}"
+    """Return (prompt, response) rows for supervised fine-tuning."""
+    rows: list[tuple[Talk, str]] = []
+    for where, row in _rows(Path(path)):
         if not isinstance(row, dict) or not isinstance(row.get("response"), str) or not row["response"].strip():
             raise DataError(f"{where} has no text 'response'; a row needs prompt and response")
-        found.append((_prompt(row, where), row["response"]))
-    if not found:
-        raise DataError(f"{path} has no rows")
-    return found
+        rows.append((_prompt(row, where), row["response"]))
+    return _require(rows, path, "rows")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line, row) of any of the formats; a row is text or a dict."""
+def _require(rows: list[Row], path: Path | str, what: str) -> list[Row]:
+    if not rows:
+        raise DataError(f"{path} has no {what}")
+    return rows
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield ("file:line", row) for every format; a row is a text or a dict."""
     name = path.name.removesuffix(".gz")
     kind = name.rsplit(".", 1)[-1].lower() if "." in name else ""
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     if kind == "parquet":
-        yield from _parquet(path)
+        try:
+            parquet: Any = import_module("pyarrow.parquet")
+            rows = parquet.read_table(path).to_pylist()
+        except ImportError as why:
+            raise DataError(f"{path} is Parquet; install pyarrow, or convert the file to .jsonl") from why
+        except Exception as why:
+            raise DataError(f"{path} cannot be read as Parquet: {why}") from why
+        yield from ((f"{path}:{number}", row) for number, row in enumerate(rows, 1))
         return
     if kind not in ("txt", "jsonl", "ndjson", "json", "csv"):
         raise DataError(f"{path} is none of .txt, .jsonl, .csv, .parquet")
@@ -78,39 +86,25 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
             if kind == "csv":
                 reader = csv.DictReader(file, strict=True)
                 for row in reader:
+                    # DictReader reports surplus cells under the key None and missing ones as the value None.
                     if None in row or None in row.values():
                         raise DataError(f"{path}:{reader.line_num} has other columns than {reader.fieldnames}")
-                    yield reader.line_num, row
+                    yield f"{path}:{reader.line_num}", row
                 return
             for number, line in enumerate(file, 1):
+                where = f"{path}:{number}"
                 if not line.strip():
                     if kind == "txt":
                         continue
-                    raise DataError(f"{path}:{number} is empty")
-                yield number, line.rstrip("\r\n") if kind == "txt" else _json(line, f"{path}:{number}")
+                    raise DataError(f"{where} is empty")
+                try:
+                    yield where, line.rstrip("\r\n") if kind == "txt" else json.loads(line)
+                except json.JSONDecodeError as why:
+                    raise DataError(f"{where} is not JSON: {why}") from why
     except UnicodeDecodeError as why:
         raise DataError(f"{path} is not UTF-8 ({why.reason} at byte {why.start})") from why
     except (OSError, EOFError, csv.Error) as why:
         raise DataError(f"{path} cannot be read: {why}") from why
-
-
-def _json(line: str, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as why:
-        raise DataError(f"{where} is not JSON: {why}") from why
-
-
-def _parquet(path: Path) -> Iterator[tuple[int, Any]]:
-    try:
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError as why:
-        raise DataError(f"{path} is Parquet, which needs pyarrow; install it, or convert the file to .jsonl") from why
-    try:
-        table: Any = parquet.read_table(path)
-    except Exception as why:
-        raise DataError(f"{path} cannot be read as Parquet: {why}") from why
-    yield from enumerate(table.to_pylist(), 1)
 
 
 def _prompt(row: Any, where: str) -> Talk:
@@ -146,9 +140,14 @@ def _pair(row: Any, where: str) -> PreferencePair:
             raise DataError(f"{where} has no text {name!r}; a preference is {{prompt, chosen, rejected}}")
     chosen, rejected, prompt = row["chosen"], row["rejected"], row.get("prompt")
     if prompt is None:
-        # As in hh-rlhf: both begin with the whole conversation up to the last turn.
-        shared = chosen.rfind("\n\nAssistant:", 0, _common(chosen, rejected) + len("\n\nAssistant:"))
-        cut = shared + len("\n\nAssistant:") if shared >= 0 else 0
+        # As in hh-rlhf: both begin with the conversation up to the last turn.
+        turn = "\n\nAssistant:"
+        shared = next(
+            (i for i, (a, b) in enumerate(zip(chosen, rejected, strict=False)) if a != b),
+            min(map(len, (chosen, rejected))),
+        )
+        last = chosen.rfind(turn, 0, shared + len(turn))
+        cut = last + len(turn) if last >= 0 else 0
         prompt, chosen, rejected = chosen[:cut], chosen[cut:], rejected[cut:]
     if not isinstance(prompt, str):
         raise DataError(f"{where}: prompt is {prompt!r:.80}; it must be text")
@@ -157,17 +156,32 @@ def _pair(row: Any, where: str) -> PreferencePair:
     return PreferencePair(prompt, chosen, rejected, float(row.get("margin") or 0.0))
 
 
-def _common(one: str, other: str) -> int:
-    """Length of what both begin with."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return i
-    return min(len(one), len(other))
-
-
 def write_jsonl(path: Path | str, rows: Sequence[dict[str, Any]]) -> Path:
-    """Rows as lines of JSON."""
+    """Write one JSON object per line, and return the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def as_text(talk: Talk) -> str:
+    """Return a prompt for people: the plain text, or the last message of a conversation."""
+    return talk if isinstance(talk, str) else talk[-1]["content"]
+
+
+@dataclass(slots=True)
+class Cursor:
+    """The position of a run in its prompts: shuffled for every pass, each prompt once per pass."""
+
+    count: int
+    generator: torch.Generator
+    order: list[int] = field(default_factory=list[int])
+    passes: int = 0
+
+    def take(self, number: int) -> list[int]:
+        """Return the indices of the next prompts."""
+        while len(self.order) < number:
+            self.order += torch.randperm(self.count, generator=self.generator).tolist()
+            self.passes += 1
+        chosen, self.order = self.order[:number], self.order[number:]
+        return chosen

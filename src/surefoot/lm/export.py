@@ -1,4 +1,4 @@
-"""A trained policy as a Hugging Face folder: adapters merged or apart, tokenizer, and a card with what was measured."""
+"""Exports a trained policy as a Hugging Face folder: weights or adapters, tokenizer, and a model card."""
 
 from __future__ import annotations
 
@@ -25,10 +25,19 @@ def export(
     base: str = "",
     numbers: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write the folder; `from_pretrained` (merged) or peft (apart) loads it with the same logits."""
+    """Write the folder and return it; `from_pretrained` (merged) or peft (adapters) loads it with the same logits.
+
+    Args:
+        backbone: The trained model.
+        tokenizer: Its tokenizer.
+        folder: An empty or new folder.
+        merged: Merge the adapters into the weights; False writes the adapters only.
+        base: Name of the base model, for the card and for peft.
+        numbers: Measurements for the card.
+    """
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty; choose another with -o")
+        raise ConfigError(f"{folder} is not empty; choose another folder with -o")
     folder.mkdir(parents=True, exist_ok=True)
     if merged or backbone.train == "full":
         model = copy.deepcopy(backbone.model)
@@ -42,22 +51,22 @@ def export(
 
 
 def _write_adapters(backbone: Backbone, folder: Path, base: str) -> None:
-    """In peft's own form: adapter_config.json and adapter_model.safetensors."""
-    found = dict(adapters_in(backbone.model))
-    if any(isinstance(adapter.base, Adapter) for adapter in found.values()):
-        raise ConfigError("this model has adapters of two stages on top of each other; export it with --merge")
-    if not found:
+    """Write adapter_config.json and adapter_model.safetensors in the format of peft."""
+    adapters = dict(adapters_in(backbone.model))
+    if any(isinstance(adapter.base, Adapter) for adapter in adapters.values()):
+        raise ConfigError("this model has adapters of two stages, which peft cannot represent; export it with --merge")
+    if not adapters:
         raise ConfigError("this model has no adapters; export it with --merge")
     tensors = {
         f"base_model.model.{name}.lora_{side.upper()}.weight": getattr(adapter, side).detach().cpu().contiguous()
-        for name, adapter in found.items()
+        for name, adapter in adapters.items()
         for side in ("a", "b")
     }
     save_file(tensors, folder / "adapter_model.safetensors")
-    trained = sorted({int(part) for name in found for part in name.split(".") if part.isdigit()})
-    everywhere = len(trained) == len(backbone.layers)
-    linear = isinstance(next(iter(found.values())).base, torch.nn.Linear)
-    told = {
+    trained = sorted({int(part) for name in adapters for part in name.split(".") if part.isdigit()})
+    all_layers = len(trained) == len(backbone.layers)
+    linear = isinstance(next(iter(adapters.values())).base, torch.nn.Linear)
+    config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "base_model_name_or_path": base,
@@ -67,15 +76,15 @@ def _write_adapters(backbone: Backbone, folder: Path, base: str) -> None:
         "bias": "none",
         "fan_in_fan_out": not linear,
         "inference_mode": True,
-        "target_modules": sorted({name.rsplit(".", 1)[-1] for name in found}),
-        "layers_to_transform": None if everywhere else trained,
-        "layers_pattern": None if everywhere else backbone.layers_name,
+        "target_modules": sorted({name.rsplit(".", 1)[-1] for name in adapters}),
+        "layers_to_transform": None if all_layers else trained,
+        "layers_pattern": None if all_layers else backbone.layers_name,
     }
-    (folder / "adapter_config.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def card(base: str, numbers: Mapping[str, Any], *, merged: bool) -> str:
-    """The model card: what it is made of and what was measured, nothing else."""
+    """Return the model card: base model, kind of weights and measurements."""
     rows = "\n".join(f"| {name} | {_shown(value)} |" for name, value in numbers.items())
     table = f"\n| measured | |\n|---|---|\n{rows}\n" if rows else "\nNothing was measured.\n"
     how = "adapters merged into the weights" if merged else "adapters apart; load them with peft"

@@ -1,4 +1,4 @@
-"""What earlier commands left behind, loaded again: the policy of a run, a reward model."""
+"""Loads what earlier commands saved: the policy of a run, a reward model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from surefoot.train.rundir.rundir import RunDir
 
 
 def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = "cpu") -> tuple[LMPolicy, Speech, int]:
-    """(policy, speech, step) of a language run. `checkpoint` is latest, best or a number."""
+    """Return (policy, speech, step) of a language run; `checkpoint` is "latest", "best" or a step."""
     spec = directory.read_header()["spec"]
     if "lm" not in spec:
         raise ConfigError(f"{directory.path} is not a language run")
@@ -30,49 +30,50 @@ def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = 
     backbone, tokenizer = load_backbone(spec["model"], config, device=device)
     critic = NoCritic() if config.algorithm != "ppo" else None
     policy = LMPolicy(backbone, critic=critic, temperature=config.temperature)
-    where = directory.checkpoints
+    path = directory.checkpoints
     if checkpoint != "latest":
-        where = where / (checkpoint if checkpoint == "best" else f"{int(checkpoint):06d}")
-    loaded = load_checkpoint(where)
+        path = path / (checkpoint if checkpoint == "best" else f"{int(checkpoint):06d}")
+    loaded = load_checkpoint(path)
     load_weights(policy, loaded.parts["weights"])
     return policy, Speech(tokenizer, backbone.model), loaded.step
 
 
 def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base: str, fit: RewardFit) -> Path:
-    """A folder with the weights that learned and what was measured."""
+    """Write the trained weights and the result of the fit to a folder, and return it."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
+    # A frozen trunk is that of the base model.
     if model.frozen:
         state = {name: x for name, x in state.items() if not name.startswith("trunk.")}
     save_file({name: x.detach().cpu().contiguous().clone() for name, x in state.items()}, folder / "reward.safetensors")
-    told = {"base": base, "frozen": bool(model.frozen), **fit.to_json()}
-    (folder / "reward.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    about = {"base": base, "frozen": bool(model.frozen), **fit.to_json()}
+    (folder / "reward.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return folder
 
 
 def reward_base(folder: Path | str) -> str | None:
-    """The model a reward model was fitted on; None if there is no reward model in this folder."""
-    told = Path(folder) / "reward.json"
-    return str(json.loads(told.read_text(encoding="utf-8"))["base"]) if told.is_file() else None
+    """Return the base model of the reward model in a folder; None if there is no reward model."""
+    file = Path(folder) / "reward.json"
+    return str(json.loads(file.read_text(encoding="utf-8"))["base"]) if file.is_file() else None
 
 
 def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_name: str = "") -> Any:
-    """A reward module. One whose trunk never learned sits on the policy's own model where that is the same."""
+    """Return a reward module. With a frozen trunk of the same base model it shares the backbone `beside`."""
     folder = Path(folder)
     try:
-        told = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        about = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
         state = load_file(folder / "reward.safetensors")
     except (OSError, ValueError) as why:
         raise ConfigError(f"{folder} holds no reward model: {why}") from why
-    if told["frozen"] and beside is not None and told["base"] == beside_name:
+    if about["frozen"] and beside is not None and about["base"] == beside_name:
         model: Any = BackboneReward(beside)
         model.load_state_dict(state)
         return model
     cpu = torch.device("cpu")
-    dtype = best_dtype("auto", cpu) if told["frozen"] else torch.float32
-    model = RewardModel(load_model(told["base"], dtype=dtype, device=cpu), frozen=told["frozen"])
+    dtype = best_dtype("auto", cpu) if about["frozen"] else torch.float32
+    model = RewardModel(load_model(about["base"], dtype=dtype, device=cpu), frozen=about["frozen"])
     missing, unexpected = model.load_state_dict(state, strict=False)
-    if unexpected or (missing and not told["frozen"]):
-        raise CheckpointIncompatible(f"{folder} was made for another model than {told['base']}")
+    if unexpected or (missing and not about["frozen"]):
+        raise CheckpointIncompatible(f"{folder} was made for another model than {about['base']}")
     return model

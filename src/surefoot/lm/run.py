@@ -1,4 +1,4 @@
-"""A language run on disk: header, record, samples, checkpoints; killed at any moment, it goes on bit for bit."""
+"""A language run on disk: header, telemetry, samples, checkpoints. It resumes bit-exactly after a kill."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +29,23 @@ from surefoot.train.rundir.recorder import Keep, open_recorder
 from surefoot.train.rundir.rundir import RunDir
 
 RULES = Path(__file__).with_name("rules.yaml")
-"""What the doctor looks for in a language run besides the rules for all."""
+"""Rules of the doctor for language runs, in addition to the general ones."""
 
 
 class LMRun:
-    """Owns a run directory while it trains; iterate `steps`, then close it."""
+    """A run directory while it trains: iterate `steps`, then call `close`."""
 
     def __init__(
         self, directory: RunDir, training: LMTraining, recorder: Recorder, lock: RunLock, doctor: LiveDoctor
     ) -> None:
-        self.directory, self.training, self.recorder, self.lock, self.doctor = (
-            directory,
-            training,
-            recorder,
-            lock,
-            doctor,
-        )
+        self.directory, self.training, self.recorder = directory, training, recorder
+        self.lock, self.doctor = lock, doctor
         self.saved_at: int | None = None
         self.notes: list[str] = []
         self._closed = False
 
     def steps(self, stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[LMStep, list[str]]]:
-        """(step, sentences) until the run is over, saving on the way and at the end, and when something raises."""
+        """Yield (step, sentences) until the run ends. Saves every `checkpoint_every` steps, at the end and on errors."""
         training = self.training
         try:
             while not training.finished and not stop():
@@ -60,21 +56,21 @@ class LMRun:
                     self.save(best=training.guards.improved)
                 yield step, notes
         except SurefootError:
-            # What was learned so far is whole: a failing reward or a full disk must not cost it.
-            self._keep()
+            # The state of the last step is consistent: a failing reward or a full disk must not lose it.
+            self._save_if_new()
             raise
-        self._keep()
+        self._save_if_new()
 
-    def _keep(self) -> None:
+    def _save_if_new(self) -> None:
         if self.training.steps and self.saved_at != self.training.steps:
             self.save()
 
     def save(self, *, best: bool = False) -> int:
-        """Write a checkpoint of this moment."""
+        """Write a checkpoint and return its step."""
         root, step = self.directory.checkpoints, self.training.steps
         self.recorder.begin_sync()
         meta = {"exact": True, "why": "", "threads": torch.get_num_threads()}
-        # The record is on the disk before the checkpoint counts.
+        # The telemetry is on disk before the checkpoint counts, so that a resumed run has no gap.
         save_checkpoint(root, step, self.training.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
@@ -86,7 +82,7 @@ class LMRun:
         report = step.report
         metrics = {**report.metrics(), **step.stats, **resident()}
         if self.training.policy.backbone.dtype == torch.bfloat16:
-            # Sampling and learning round differently; that is no sign of a policy that changed in between.
+            # Sampling and learning round differently in bfloat16; the doctor would report a changed policy.
             metrics["sampler_mismatch"] = metrics.pop("first_ratio_error")
         self.recorder.update(
             env_steps=self.training.tokens,
@@ -108,13 +104,13 @@ class LMRun:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _examine(self) -> list[str]:
-        found = self.doctor.take()
-        for finding in found:
+        findings = self.doctor.take()
+        for finding in findings:
             self.recorder.finding(**finding.to_json())
-        return [sentence(finding) for finding in found if finding.severity != "info"]
+        return [sentence(finding) for finding in findings if finding.severity != "info"]
 
     def close(self, reason: EndReason, message: str = "") -> None:
-        """Write the end down and let go. A second close does nothing."""
+        """Record the end and release the lock. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -125,7 +121,7 @@ class LMRun:
 
 
 def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
-    """A new run in an empty directory. `about` is what a resumed one needs to be made again: model, prompts, reward."""
+    """Start a run in an empty directory. `about` names model, prompts and reward, which a resumed run compares."""
     lock = RunLock(directory.path).__enter__()
     try:
         header = {
@@ -152,7 +148,7 @@ def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
 
 
 def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
-    """Go on with a run from its newest whole checkpoint; a run that was killed before its first one begins again."""
+    """Resume a run from its newest intact checkpoint, or from the start if it has none."""
     lock = RunLock(directory.path).__enter__()
     try:
         require_same(directory, training, about)
@@ -164,7 +160,7 @@ def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
             threads = loaded.meta.get("threads")
             if threads != torch.get_num_threads():
                 notes.append(
-                    f"saved with {threads} threads, resumed with {torch.get_num_threads()}: digits will differ"
+                    f"saved with {threads} threads, resumed with {torch.get_num_threads()}: results will differ by rounding"
                 )
         truncate_after(directory.telemetry, step)
         _cut_samples(directory.path / "samples.ndjson", step)
@@ -178,25 +174,22 @@ def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
 
 
 def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any]) -> None:
-    """Refuse to go on with another model, other prompts or another config."""
+    """Raise `ConfigError` for another model, other prompts or another config than the run's."""
     spec = directory.read_header()["spec"]
     if "lm" not in spec:
-        raise ConfigError(f"{directory.path} is not a language run; `surefoot resume` goes on with it")
+        raise ConfigError(f"{directory.path} is not a language run; use `surefoot resume`")
     for name, value in about.items():
         if spec.get(name) != value:
             raise ConfigError(
-                f"{name} is {value!r} but the run was begun with {spec.get(name)!r}; give the same to resume"
+                f"{name} is {value!r} but the run was started with {spec.get(name)!r}; pass the same to resume"
             )
-    now = training.config.to_json()
-    changed = [
-        k
-        for k, v in now.items()
-        if spec["lm"].get(k) != v and k not in ("steps", "checkpoint_every", "keep_checkpoints")
-    ]
-    if changed:
-        raise ConfigError(
-            f"{changed[0]} is {now[changed[0]]!r} but the run was begun with {spec['lm'].get(changed[0])!r}"
-        )
+    saved = spec["lm"]
+    for name, value in training.config.to_json().items():
+        # A run may be made longer, and saved more or less often.
+        if saved.get(name) != value and name not in ("steps", "checkpoint_every", "keep_checkpoints"):
+            raise ConfigError(
+                f"{name} is {value!r} but the run was started with {saved.get(name)!r}; pass the same to resume"
+            )
 
 
 def _open(
@@ -225,31 +218,23 @@ def _open(
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = versions()
-    for package in ("transformers", "tokenizers"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return versions() | {package: version(package) for package in ("transformers", "tokenizers")}
 
 
 def _cut_samples(path: Path, step: int) -> None:
-    """Samples of steps that are about to be done again, and a torn last line, go."""
+    """Remove the samples of steps after `step`, and an incomplete last line."""
     if not path.is_file():
         return
-    kept: list[str] = []
+    remaining: list[str] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             if json.loads(line)["step"] <= step:
-                kept.append(line)
+                remaining.append(line)
         except (ValueError, KeyError, TypeError):
             break
-    replace_file(REAL_FS, path, "".join(line + "\n" for line in kept).encode())
+    replace_file(REAL_FS, path, "".join(line + "\n" for line in remaining).encode())
 
 
 def fingerprint(path: Path | str) -> str:
-    """sha256 of a file, so that a resumed run can tell whether its prompts are still the same."""
+    """Return the sha256 of a file, by which a resumed run recognises its prompts."""
     return sha256(Path(os.fspath(path)).read_bytes()).hexdigest()

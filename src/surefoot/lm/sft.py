@@ -1,9 +1,9 @@
-"""Supervised fine-tuning on demonstrations: only the response's tokens are learned from."""
+"""Supervised fine-tuning on demonstrations; only the tokens of the responses are learned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from surefoot.lm.sampling.layout import Sequences, predicting, response_states
 
 @dataclass(slots=True)
 class SFTFit:
-    """How fine-tuning went: mean nats a response token, epoch by epoch."""
+    """The result of fine-tuning; losses are mean nats per response token, one per epoch."""
 
     losses: list[float] = field(default_factory=list[float])
     val_losses: list[float] = field(default_factory=list[float])
@@ -32,19 +32,19 @@ class SFTFit:
     """Rows longer than the model's context."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """Return all fields, as JSON."""
+        return asdict(self)
 
 
 def demonstrations(
     rows: Sequence[tuple[Talk, str]], speech: Speech, limit: int | None
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], int]:
-    """((prompt, response) tokens, how many did not fit)."""
-    found = [(speech.prompt(talk), speech.continuation(response)) for talk, response in rows]
-    fitting = [pair for pair in found if len(pair[0]) and (limit is None or len(pair[0]) + len(pair[1]) <= limit)]
+    """Return ((prompt, response) tokens, the number of rows that do not fit)."""
+    pairs = [(speech.prompt(talk), speech.continuation(response)) for talk, response in rows]
+    fitting = [pair for pair in pairs if len(pair[0]) and (limit is None or len(pair[0]) + len(pair[1]) <= limit)]
     if not fitting:
         raise DataError(f"none of {len(rows)} demonstrations fits into the model's {limit} positions")
-    return fitting, len(found) - len(fitting)
+    return fitting, len(pairs) - len(fitting)
 
 
 def finetune(
@@ -59,7 +59,19 @@ def finetune(
     seed: int = 0,
     on_epoch: Callable[[int, SFTFit], None] | None = None,
 ) -> SFTFit:
-    """Make responses likelier; the weights kept are those of the epoch that finds held-out ones likeliest."""
+    """Fine-tune on demonstrations, and leave the weights of the epoch with the lowest held-out loss.
+
+    Args:
+        backbone: The model; what learns is its own setting.
+        rows: (prompt, response) pairs.
+        speech: The tokenizer.
+        epochs: Passes over the rows.
+        batch_size: Rows per gradient step.
+        lr: Learning rate of AdamW.
+        validation: Share of rows that is held out, drawn at random.
+        seed: Seed for the split and the shuffling.
+        on_epoch: Called with (epoch, result so far) after each epoch.
+    """
     pairs, skipped = demonstrations(rows, speech, backbone.context_length)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(pairs), generator=generator).tolist()
@@ -68,7 +80,7 @@ def finetune(
     parameters = list(backbone.trained().values())
     optimizer = Optimizer(parameters, PPOConfig(optimizer="adamw", weight_decay=0.0, adam_eps=1e-8))
     fit = SFTFit(rows=len(pairs), skipped=skipped)
-    best, kept = float("inf"), [p.detach().clone() for p in parameters]
+    best, best_weights = float("inf"), [p.detach().clone() for p in parameters]
     for epoch in range(epochs):
         shuffled = [train[i] for i in torch.randperm(len(train), generator=generator).tolist()]
         total, tokens = 0.0, 0
@@ -81,31 +93,31 @@ def finetune(
             total, tokens = total + float(loss.detach().sum()), tokens + len(loss)
         fit.losses.append(total / tokens)
         with torch.no_grad():
-            seen = val or train
-            parts = [
-                nll(backbone, [pairs[i] for i in seen[b : b + batch_size]]) for b in range(0, len(seen), batch_size)
-            ]
+            rated = val or train
+            begins = range(0, len(rated), batch_size)
+            parts = [nll(backbone, [pairs[i] for i in rated[b : b + batch_size]]) for b in begins]
             fit.val_losses.append(float(torch.cat(parts).mean()))
         if fit.val_losses[-1] < best:
-            best, fit.best_epoch, kept = fit.val_losses[-1], epoch, [p.detach().clone() for p in parameters]
+            best, fit.best_epoch = fit.val_losses[-1], epoch
+            best_weights = [p.detach().clone() for p in parameters]
         if on_epoch is not None:
             on_epoch(epoch, fit)
     with torch.no_grad():
-        for parameter, value in zip(parameters, kept, strict=True):
+        for parameter, value in zip(parameters, best_weights, strict=True):
             parameter.copy_(value)
     return fit
 
 
 def nll(backbone: Backbone, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Tensor:
-    """[n]: -log p of every response token, prompts and padding left out."""
+    """Return -log p of every response token, [n]; prompts and padding are left out."""
     rows = sequences(pairs, backbone.device)
     states, _ = response_states(backbone, rows)
-    row, at = predicting(rows)
-    return -score(states, backbone.head, rows.ids[row, at + 1]).log_prob
+    row, position = predicting(rows)
+    return -score(states, backbone.head, rows.ids[row, position + 1]).log_prob
 
 
 def sequences(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device) -> Sequences:
-    """(prompt, response) tokens as rows."""
+    """Return (prompt, response) tokens as rows."""
     lengths = [(len(prompt), len(response)) for prompt, response in pairs]
     ids = torch.zeros(len(pairs), max(p + r for p, r in lengths), dtype=torch.int64)
     for i, (prompt, response) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""Worlds of towns by their id, `town/SCENARIO`."""
+"""Towns by their id, `town/SCENARIO`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREFIX = "town/"
 
 
 def env_maker(env: str, env_kwargs: dict[str, Any] | None = None) -> WorldMaker:
-    """Return a maker of towns: of a shipped scenario, or of the one that `env_kwargs` holds (a run needs no other file).
+    """Return a maker of towns: of a shipped scenario, or of the one in `env_kwargs` (so that a run needs no other file).
 
     `streams` counts agents; the maker builds as many towns as they fill, at least one.
     """
@@ -27,7 +27,7 @@ def env_maker(env: str, env_kwargs: dict[str, Any] | None = None) -> WorldMaker:
     scenario = load_scenario(env.removeprefix(PREFIX)) if description is None else Scenario.from_json(description)
     known = {name: options.pop(name) for name in ("variant", "central") if name in options}
     if options:
-        raise ConfigError(f"a town takes scenario, variant and central; not {', '.join(options)}")
+        raise ConfigError(f"env_kwargs has {', '.join(options)}; a town takes only scenario, variant and central")
 
     def make(streams: int, workers: Workers = 0, /) -> World:
         return TownWorld(scenario, max(1, streams // len(scenario.agents)), name=env, **known)

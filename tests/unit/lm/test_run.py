@@ -60,9 +60,9 @@ def test_another_model_or_another_config_is_refused(tmp_path):
     run = create(RunDir(tmp_path), training(), about=ABOUT)
     list(run.steps())
     run.close("finished")
-    with pytest.raises(ConfigError, match="model is 'other' but the run was begun with 'tiny'"):
+    with pytest.raises(ConfigError, match="model is 'other' but the run was started with 'tiny'"):
         resume(RunDir(tmp_path), training(), about={**ABOUT, "model": "other"})
-    with pytest.raises(ConfigError, match="beta is 0.5 but the run was begun with 0.05"):
+    with pytest.raises(ConfigError, match="beta is 0.5 but the run was started with 0.05"):
         resume(RunDir(tmp_path), training(beta=0.5), about=ABOUT)
     longer = resume(RunDir(tmp_path), training(steps=4), about=ABOUT)
     assert len(list(longer.steps())) == 1

@@ -98,7 +98,7 @@ def test_a_reward_that_raises_costs_nothing():
 def test_prompts_that_cannot_be_answered_are_left_out_and_said():
     run = training(prompts=["ok", "", "x" * 62])
     assert len(run.prompts) == 1
-    assert run.skipped == ["prompt 2 is empty", "prompt 3 has 62 tokens; 64 - max_new_tokens=6 fit"]
+    assert run.skipped == ["prompt 2 is empty", "prompt 3 has 62 tokens; 58 fit beside max_new_tokens"]
     with pytest.raises(DataError, match="none of 1 prompts can be used"):
         training(prompts=["x" * 90])
 
@@ -136,7 +136,7 @@ def test_beyond_the_budget_the_weights_go_back_and_the_run_ends():
         step = run.step()
         if step.stats["kl"] <= 0.5:
             kept = before
-    assert "beyond kl_budget=0.5" in run.stopped
+    assert "exceed kl_budget=0.5" in run.stopped
     assert step.report.skipped_reason == "beyond kl_budget"
     assert all(torch.equal(x, kept[n]) for n, x in run.policy.state_dict().items())
 

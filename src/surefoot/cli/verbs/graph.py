@@ -190,8 +190,7 @@ class GraphImportArgs:
     def run(self) -> int:
         from surefoot.compat.dnne import register
         from surefoot.errors import GraphError
-        from surefoot.graph.import_.formats import from_json_text
-        from surefoot.graph.import_.program import import_program
+        from surefoot.graph.import_.program import from_json_text, import_program
         from surefoot.graph.spec.text import MOST_BYTES, canonical
 
         register()

@@ -28,7 +28,7 @@ _load, __dir__ = lazy_names(__name__, {"from_workflow": "workflow"})
 
 def register() -> None:
     """Register DNNE's node types and workflows with `surefoot.graph`; a second call changes nothing."""
-    from surefoot.graph.import_.formats import register_format
+    from surefoot.graph.import_.program import register_format
     from surefoot.graph.nodes import REGISTRY
 
     for name, aliases in ALIASES.items():

@@ -1,7 +1,7 @@
-"""Library definitions as source text, with everything they depend on.
+"""Source text of library definitions with everything they depend on.
 
 `bundle` starts at some functions and classes and follows the names they use from module to module. Methods that nothing in
-the result mentions are left out, and docstrings are cut to their first line; apart from that the text is the library's.
+the result mentions are left out and docstrings are cut to their first line; otherwise the text is the library's.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 from surefoot.errors import GraphError
 
 PACKAGE = "surefoot"
+# Methods that torch calls, so no source mentions them.
 CALLED_BY_OTHERS = {"forward", "backward"}
-"""Methods that torch calls, so that no source mentions them."""
 _CHECKER_COMMENT = re.compile(r"\s*# (pyright|type|noqa)\b.*")
 Key = tuple[str, str]
 """(module, name) of a definition."""
@@ -30,7 +30,7 @@ Import = tuple[str, str | None]
 
 @dataclass(slots=True)
 class Module:
-    """The top level of a module: its lines, its definitions, and where its imported names come from."""
+    """A module: its lines, its definitions, and the origin of its imported names."""
 
     lines: list[str]
     definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
@@ -39,7 +39,7 @@ class Module:
 
 @dataclass(slots=True)
 class Bundle:
-    """Source text for a program: its imports, and the definitions in an order in which they can be executed."""
+    """Source text for a program: imports, and definitions in an order in which they can be executed."""
 
     imports: list[str]
     definitions: str
@@ -101,47 +101,50 @@ class Mentions:
 
 @cache
 def _mentions(part: ast.AST) -> Mentions:
-    found, todo = Mentions(), [(part, False)]
+    result, todo = Mentions(), [(part, False)]
     while todo:
         node, annotates = todo.pop()
+        # A copied function runs where surefoot is not installed.
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
             raise GraphError(f"line {node.lineno}: an import inside a function cannot be copied into a program")
         if isinstance(node, ast.Name):
-            (found.annotations if annotates else found.names).add(node.id)
+            (result.annotations if annotates else result.names).add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.attributes.add(node.attr)
+            result.attributes.add(node.attr)
         for name, value in ast.iter_fields(node):
             inside = annotates or name in ("annotation", "returns")
             todo += [
                 (each, inside) for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)
             ]  # pyright: ignore[reportUnknownVariableType]
-    return found
+    return result
 
 
 class _Bundler:
     def __init__(self, entries: list[Key], attributes: set[str], imports: Mapping[str, Import]) -> None:
-        self.kept = dict.fromkeys(entries)
+        self.needed = dict.fromkeys(entries)
         self.attributes = set(attributes)
         self.outside = dict(imports)
         """Imports from other packages."""
         self.annotated: set[str] = set()
         """Names of library definitions that only annotations use."""
         size = -1
-        while size != len(self.kept) + len(self.attributes):  # more methods are live, so more names are needed
-            size = len(self.kept) + len(self.attributes)
-            for key in list(self.kept):
+        # A method that becomes live needs more names, which make more methods live: repeat until nothing is added.
+        while size != len(self.needed) + len(self.attributes):
+            size = len(self.needed) + len(self.attributes)
+            for key in list(self.needed):
                 for part in self._live(key):
                     self.attributes |= _mentions(part).attributes
-                    self.kept |= dict.fromkeys(self._needs(key, part))
+                    self.needed |= dict.fromkeys(self._needs(key, part))
 
     def result(self, reading_order: Sequence[str]) -> Bundle:
-        """Write module by module; a module stands behind those that it needs while it is executed, else in this order."""
+        """Return the source module by module: after the modules it needs when executed, else in the reading order."""
         modules: dict[str, list[ast.stmt]] = {}
-        for module, name in self.kept:
+        for module, name in self.needed:
             statement = _module(module).definitions[name]
             if statement not in modules.setdefault(module, []):
                 modules[module].append(statement)
-        names = [name for _, name in self.kept]
+        names = [name for _, name in self.needed]
+        # All definitions share one namespace in the program.
         if twice := {name for name in names if names.count(name) > 1}:
             raise GraphError(f"two library definitions are called {min(twice)!r}; export this graph as a script")
         order: dict[str, None] = {}
@@ -162,7 +165,7 @@ class _Bundler:
         return Bundle(self._imports(), "\n".join(lines).strip("\n"))
 
     def _put(self, module: str, order: dict[str, None]) -> None:
-        for key in [each for each in self.kept if each[0] == module]:
+        for key in [each for each in self.needed if each[0] == module]:
             for part in _executed(_module(module).definitions[key[1]]):
                 for needed, _ in self._needs(key, part):
                     if needed != module and needed not in order:
@@ -170,7 +173,7 @@ class _Bundler:
         order[module] = None
 
     def _live(self, key: Key) -> list[ast.AST]:
-        """The parts of a definition that are written: of a class, fields and the methods that something mentions."""
+        """Return the parts of a definition to copy: of a class, its fields and the methods that something mentions."""
         statement = _module(key[0]).definitions[key[1]]
         if not isinstance(statement, ast.ClassDef):
             return [statement]
@@ -184,49 +187,45 @@ class _Bundler:
         return [*statement.bases, *statement.decorator_list, *live]
 
     def _needs(self, key: Key, part: ast.AST) -> list[Key]:
-        """The library definitions that a part uses; its other imports are noted on the way."""
+        """Return the library definitions that a part uses, and record its other imports."""
         mentions = _mentions(part)
-        found = [target for name in sorted(mentions.names) if (target := self._resolve(key[0], name)) is not None]
+        result = [target for name in sorted(mentions.names) if (target := self._resolve(key[0], name)) is not None]
         for name in mentions.annotations:
             if self._resolve(key[0], name) is not None:
                 self.annotated.add(name)
-        return found
+        return result
 
     def _resolve(self, module: str, name: str) -> Key | None:
-        here = _module(module)
-        if name in here.definitions:
+        known = _module(module)
+        if name in known.definitions:
             return module, name
-        if name not in here.imported:
+        if name not in known.imported:
             return None
-        origin, there = here.imported[name]
+        origin, target = known.imported[name]
         if not origin.startswith(PACKAGE):
-            self.outside[name] = origin, there
+            self.outside[name] = origin, target
             return None
-        if there is None or there not in _module(origin).definitions:
+        if target is None or target not in _module(origin).definitions:
             raise GraphError(f"{module} uses the module {name}, which cannot be copied into a program")
-        return origin, there
+        return origin, target
 
     def _imports(self) -> list[str]:
-        found: dict[str, set[str]] = {}
-        for name, (origin, there) in self.outside.items():
+        result: dict[str, set[str]] = {}
+        for name, (origin, target) in self.outside.items():
             line = (
                 f"import {origin}" + (f" as {name}" if name != origin else "")
-                if there is None
+                if target is None
                 else f"from {origin} import"
             )
-            found.setdefault(line, set()).update([name] if there is not None else [])
-        lines = [f"{line} {', '.join(sorted(names))}" if names else line for line, names in found.items()]
-        lines.sort(
-            key=lambda line: (
-                line.split()[1].split(".")[0] not in sys.stdlib_module_names,
-                line.startswith("from"),
-                line,
-            )
-        )
-        outside = next(
-            i for i, line in enumerate(lines) if line.split()[1].split(".")[0] not in sys.stdlib_module_names
-        )
-        unbound = sorted(self.annotated - {name for _, name in self.kept})
+            result.setdefault(line, set()).update([name] if target is not None else [])
+        lines = [f"{line} {', '.join(sorted(names))}" if names else line for line, names in result.items()]
+
+        def is_foreign(line: str) -> bool:
+            return line.split()[1].split(".")[0] not in sys.stdlib_module_names
+
+        lines.sort(key=lambda line: (is_foreign(line), line.startswith("from"), line))
+        outside = next(i for i, line in enumerate(lines) if is_foreign(line))
+        unbound = sorted(self.annotated - {name for _, name in self.needed})
         aliases = ["", "# Only annotations use these.", f"{' = '.join(unbound)} = object"] if unbound else []
         return [*lines[:outside], "", *lines[outside:], *aliases]
 
@@ -236,14 +235,14 @@ class _Bundler:
             return _text(statement, lines)
         live = [each for each in self._live((module, statement.name)) if isinstance(each, ast.stmt)]
         first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
-        found = [*_comments(lines, first), *lines[first - 1 : statement.body[0].lineno - 1]]
+        result = [*_comments(lines, first), *lines[first - 1 : statement.body[0].lineno - 1]]
         for each in live:
             if isinstance(each, ast.FunctionDef):
-                found.append("")
-            found += _text(each, lines)
-        while found and not found[-1].strip():
-            found.pop()
-        return [_CHECKER_COMMENT.sub("", line) for line in found]
+                result.append("")
+            result += _text(each, lines)
+        while result and not result[-1].strip():
+            result.pop()
+        return [_CHECKER_COMMENT.sub("", line) for line in result]
 
 
 def _is_constant(statement: ast.stmt) -> bool:
@@ -251,7 +250,7 @@ def _is_constant(statement: ast.stmt) -> bool:
 
 
 def _executed(statement: ast.stmt) -> list[ast.AST]:
-    """The parts of a definition that run when its module does: values, bases, decorators, fields, default arguments."""
+    """Return the parts that run when the module is imported: values, bases, decorators, fields, default arguments."""
     match statement:
         case ast.FunctionDef():
             return [*statement.decorator_list, *statement.args.defaults, *filter(None, statement.args.kw_defaults)]
@@ -263,22 +262,26 @@ def _executed(statement: ast.stmt) -> list[ast.AST]:
 
 
 def _text(statement: ast.stmt, lines: list[str]) -> list[str]:
-    """The lines of a statement and the comment above it; a docstring is cut to its first line."""
+    """Return the lines of a statement and the comment above it, with the docstring cut to its first line."""
     decorators = statement.decorator_list if isinstance(statement, ast.FunctionDef) else []
     first = min([statement.lineno, *(each.lineno for each in decorators)])
-    found = lines[first - 1 : statement.end_lineno]
+    result = lines[first - 1 : statement.end_lineno]
     doc = statement.body[0] if isinstance(statement, ast.FunctionDef) else statement
     match doc:
         case ast.Expr(value=ast.Constant(value=str(text))) if "\n" in text:
             begin, end = doc.lineno - first, (doc.end_lineno or doc.lineno) - first
-            found = [*found[:begin], f'{" " * doc.col_offset}"""{text.splitlines()[0].strip()}"""', *found[end + 1 :]]
+            result = [
+                *result[:begin],
+                f'{" " * doc.col_offset}"""{text.splitlines()[0].strip()}"""',
+                *result[end + 1 :],
+            ]
         case _:
             pass
-    return [_CHECKER_COMMENT.sub("", line) for line in (*_comments(lines, first), *found)]
+    return [_CHECKER_COMMENT.sub("", line) for line in (*_comments(lines, first), *result)]
 
 
 def _comments(lines: list[str], first: int) -> list[str]:
-    """The comment lines directly above line `first`."""
+    """Return the comment lines directly above line `first`."""
     begin = first - 1
     while begin > 0 and lines[begin - 1].lstrip().startswith("#"):
         begin -= 1

@@ -1,4 +1,4 @@
-"""The Config of a program that stands alone: one field per parameter that the program reads, under its node's comment."""
+"""The Config of a standalone program: one field per parameter that the program reads, below the comment of its node."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.export.names import Names
-from surefoot.graph.export.writing import annotation, literal
+from surefoot.graph.export.writing import Names, annotation, literal
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.params import params_to_json
 from surefoot.learn.schedule import Cosine, Linear
@@ -18,7 +17,7 @@ _ENDS = {"linear": "end", "cosine": "cosine_end"}
 
 
 class Fields:
-    """Names for the parameters of nodes: the parameter's own where it is free, else with the node's id in front."""
+    """Field names of parameters: the parameter's name if it is free, else with the node's id as a prefix."""
 
     def __init__(self, plan: Schedule, named: Sequence[Firing], prefixed: Sequence[Firing]) -> None:
         self.plan, self.nodes = plan, (*named, *prefixed)
@@ -27,11 +26,11 @@ class Fields:
         """{(node, parameter): field of Config}"""
         for firing in self.nodes:
             for param in firing.declared.params:
-                free = param.name not in self.names.taken and firing not in prefixed
+                free = param.name not in self.names.used and firing not in prefixed
                 self.fields[firing.id, param.name] = self.names.new(param.name if free else f"{firing.id}_{param.name}")
 
     def read(self, firing: Firing, param: str) -> str:
-        """Return the expression that reads a parameter; one that moves over the run is a function of `progress`."""
+        """Return the expression that reads a parameter; a schedule is a function of `progress`."""
         name = f"config.{self.fields[firing.id, param]}"
         match firing.params[param]:
             case Linear():
@@ -43,17 +42,17 @@ class Fields:
                 return name
             case _:
                 raise GraphError(
-                    f"{firing.id}: a schedule of steps or points does not stand alone; use lin_… or cos_…, or export as "
-                    "a script"
+                    f"{firing.id}: a standalone program has linear and cosine schedules only; use lin_… or cos_…, or export this "
+                    "graph as a script"
                 )
 
     def every(self, watchers: Sequence[Firing], type: str, otherwise: int) -> str:
-        """Return how often the node of this type acts; `otherwise` if there is none."""
-        found = next((each for each in watchers if each.declared.name == type), None)
-        return str(otherwise) if found is None else self.read(found, "every")
+        """Return the expression for `every` of the node of this type; `otherwise` if there is none."""
+        node = next((each for each in watchers if each.declared.name == type), None)
+        return str(otherwise) if node is None else self.read(node, "every")
 
     def config(self, order: Sequence[Firing], body: str) -> str:
-        """Return the class with the fields that `body` reads; every node has its comment, with or without fields."""
+        """Return the class with the fields that `body` reads, and the comments of all nodes."""
         run = self.plan.run
         lines = [
             "@dataclass(frozen=True, kw_only=True)",
@@ -72,17 +71,17 @@ class Fields:
 
     def values(self, firing: Firing) -> dict[str, tuple[str, str, Any]]:
         """Return {field: (parameter, part of it, value)}; a schedule has two fields, `start` and `end`."""
-        found: dict[str, tuple[str, str, Any]] = {}
+        fields: dict[str, tuple[str, str, Any]] = {}
         for param, value in params_to_json(firing.declared, firing.params).items():
             name = self.fields.get((firing.id, param), "")
             if isinstance(value, dict) and value.get("kind") in _ENDS:
-                found[name] = param, "start", value["start"]
-                found[f"{name}_{_ENDS[value['kind']]}"] = param, "end", value["end"]
+                fields[name] = param, "start", value["start"]
+                fields[f"{name}_{_ENDS[value['kind']]}"] = param, "end", value["end"]
             elif name:
-                found[name] = param, "", tuple(value) if isinstance(value, list) else value
-        return found
+                fields[name] = param, "", tuple(value) if isinstance(value, list) else value
+        return fields
 
 
 def one_line(text: str) -> str:
-    """Return a name as the first line of a docstring may have it."""
+    """Return a name without the characters that would end a docstring."""
     return " ".join(text.replace('"', "'").replace("\\", "/").split())[:80] or "graph"

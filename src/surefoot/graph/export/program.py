@@ -1,7 +1,7 @@
-"""The loop of a program that stands alone: what joins the library's functions and networks to one run.
+"""The loop of a standalone program: it connects the library's functions and networks to a run.
 
-This is ordinary code, and `standalone` writes its source into the program together with the library definitions that it
-uses. It has its own module so that a program holds nothing that it does not need: no kernel, no recovery, no reports.
+This is ordinary code; `standalone` copies its source into the program together with the library definitions that it uses. It
+is separate from `train` so that a program contains only what it needs: no kernel, no recovery, no reports.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 
 
 class PolicyTrainer:
-    """Moves one policy: PPO over a rollout. `knobs(progress)` returns the settings at that share of the run."""
+    """Updates one policy with PPO. `knobs(progress)` returns the settings at that share of the run."""
 
     def __init__(self, policy: PolicyNet, knobs: Callable[[float], Any], seed: int) -> None:
         self.policy, self.knobs = policy, knobs
@@ -46,7 +46,7 @@ class PolicyTrainer:
         self.generator = torch.Generator().manual_seed(seed_for("shuffle", seed))
 
     def update(self, rollout: Rollout, progress: float) -> dict[str, float]:
-        """Take all epochs of minibatch steps over one rollout, and return the metrics."""
+        """Run all epochs over one rollout and return the metrics."""
         knobs, policy = self.knobs(progress), self.policy
         batch = to_batch(
             rollout,
@@ -58,7 +58,7 @@ class PolicyTrainer:
         )
         if knobs.normalize_advantage == "batch":
             batch.advantage, _ = standardize(batch.advantage, batch.valid)
-        # A minibatch is a choice of columns; a recurrent policy keeps its streams whole, so that its columns are long.
+        # A minibatch is a set of columns; for a recurrent policy a column is a complete stream.
         sizes = split_sizes(batch.columns, max(1, knobs.minibatch_size // len(batch.advantage)))
         rows: list[Tensor] = []
         log_ratios: list[Tensor] = []
@@ -76,8 +76,9 @@ class PolicyTrainer:
                 ent_coef=knobs.ent_coef,
             )
             log_ratio = losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-            moved = masked_mean(k3(log_ratio), minibatch.valid)
-            if knobs.target_kl is not None and float(moved) > knobs.kl_stop_factor * knobs.target_kl:
+            kl = masked_mean(k3(log_ratio), minibatch.valid)
+            # Checked before the step, as in the library: the step that would exceed the limit is not taken.
+            if knobs.target_kl is not None and float(kl) > knobs.kl_stop_factor * knobs.target_kl:
                 break
             self.optimizer.zero_grad()
             losses.total.backward()
@@ -91,13 +92,14 @@ class PolicyTrainer:
         metrics: dict[str, float] = {"lr": knobs.lr, "minibatches": len(rows)}
         if rows:
             names = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
-            moved, outside = torch.cat(log_ratios), torch.cat(log_ratios).expm1().abs() > knobs.clip
+            log_ratio = torch.cat(log_ratios)
+            outside = log_ratio.expm1().abs() > knobs.clip
             metrics |= dict(zip(names, torch.stack(rows).mean(dim=0).tolist(), strict=True))
-            metrics |= {"approx_kl": float(k3(moved).mean()), "clip_fraction": float(outside.float().mean())}
+            metrics |= {"approx_kl": float(k3(log_ratio).mean()), "clip_fraction": float(outside.float().mean())}
         return metrics
 
     def _minibatches(self, batch: Batch, epochs: int, sizes: list[int]) -> Any:
-        """Yield all columns once per epoch, shuffled."""
+        """Yield the minibatches of all epochs; each epoch has all columns once, shuffled."""
         for _ in range(epochs):
             shuffled, begin = batch.take(torch.randperm(batch.columns, generator=self.generator)), 0
             for width in sizes:
@@ -106,7 +108,7 @@ class PolicyTrainer:
 
 
 class StepCollector:
-    """Walks all streams of a world with a policy; a rollout begins where the last one stopped."""
+    """Collects rollouts of all streams with a policy; a rollout begins where the last one stopped."""
 
     def __init__(
         self, world: World, policy: PolicyNet, *, steps: int, gamma: float, scale_rewards: bool, seed: int
@@ -114,6 +116,7 @@ class StepCollector:
         self.world, self.policy = world, policy
         self.generator = torch.Generator().manual_seed(seed_for("act", seed))
         self.ticks = Ticks(policy, world.num_envs, steps=steps, gamma=gamma, scale_rewards=scale_rewards)  # pyright: ignore[reportArgumentType]
+        # An episode begins in every copy.
         self.view, self.start = world.reset(seed), np.ones(world.num_envs, bool)
         self.context = policy.initial_context(world.num_envs)
 
@@ -122,12 +125,12 @@ class StepCollector:
         """Return the next rollout."""
         while not self.ticks.full:
             obs, before = self.view.obs, self.context
-            seen = PolicyInput(
+            inputs = PolicyInput(
                 obs={name: torch.from_numpy(x) for name, x in obs.items()},
                 start=torch.from_numpy(self.start) if self.policy.sequential else None,
                 context=before,
             )
-            out = self.policy.act(seen, generator=self.generator)
+            out = self.policy.act(inputs, generator=self.generator)
             step = self.world.step(self.policy.env_action(out.action.numpy()))
             ended = step.terminated | step.truncated
             chosen = ActionRecord(
@@ -139,7 +142,8 @@ class StepCollector:
                 context_after=out.context,
             )
             after = step.view.obs
-            if step.final_obs is not None:  # only the rows of streams that ended need be true
+            # Only the rows of final_obs whose episode ended are defined.
+            if step.final_obs is not None:
                 final = step.final_obs
                 after = {n: np.where(ended.reshape(-1, *(1,) * (x.ndim - 1)), final[n], x) for n, x in after.items()}
             self.ticks.add(chosen, step.reward, step.terminated, step.truncated, after=after)
@@ -151,12 +155,12 @@ class StepCollector:
         return self.ticks.episodes
 
     def between(self, version: int, progress: float) -> dict[str, float]:
-        """Do what comes between two rollouts, and return its metrics."""
+        """Work between two rollouts, and return its metrics."""
         return {}
 
 
 class GoalCollector(StepCollector):
-    """Collects for a policy with sub-goals; between two rollouts their manager learns and sets all of them anew."""
+    """Collects for a policy with sub-goals; between two rollouts the manager learns and sets new sub-goals."""
 
     world: GoalWorld  # pyright: ignore[reportIncompatibleVariableOverride]
     manager: PolicyTrainer
@@ -167,7 +171,7 @@ class GoalCollector(StepCollector):
         return self.decisions.episodes
 
     def between(self, version: int, progress: float) -> dict[str, float]:
-        """Let the manager learn, then set new sub-goals."""
+        """Update the manager, then set new sub-goals."""
         assert self.world.view is not None
         metrics = self.manager.update(self.decisions.rollout(self.world.view, version), progress)
         self.decisions.reset_tape()
@@ -176,12 +180,13 @@ class GoalCollector(StepCollector):
 
 
 def save(folder: Path, config: Any, trainers: dict[str, PolicyTrainer], metrics: dict[str, float]) -> None:
-    """Write weights.npz and state.json, each replaced as a whole; no pickle."""
+    """Write weights.npz and state.json, each replaced atomically; no pickle."""
     arrays: dict[str, Tensor] = {}
     for who, trainer in trainers.items():
         arrays |= {f"{who}.{name}": x.detach() for name, x in trainer.policy.state_dict().items()}
         arrays |= {f"adam.{who}.{name}": x for name, x in trainer.optimizer.tensors().items()}
     weights: dict[str, Any] = {name: x.numpy() for name, x in arrays.items()}
+    # Written beside the target and renamed: a crash leaves the previous file.
     np.savez(folder / "weights.part.npz", **weights)
     (folder / "weights.part.npz").replace(folder / "weights.npz")
     (folder / "state.part.json").write_text(json.dumps({"config": asdict(config), **metrics}, indent=1))

@@ -1,6 +1,6 @@
-"""The policy of a program that stands alone, on layers and heads of the library; `standalone` writes its source into it.
+"""The policy of a standalone program, built from layers and heads of the library; `standalone` copies its source.
 
-`nets.ActorCritic` is more than such a program needs: networks of one's own, state-dependent noise, the kernel's memory.
+`nets.ActorCritic` does more than such a program needs: custom networks, state-dependent noise, memory for the kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from surefoot.nets.torsos import Flatten, layer, mlp
 
 
 class PolicyNet(nn.Module):
-    """An actor and a critic, on one trunk if `net.shared`, between a torso and a head of the library."""
+    """An actor and a critic, with one trunk if `net.shared`, between a torso and a head of the library."""
 
     sequential = False
 
@@ -46,20 +46,21 @@ class PolicyNet(nn.Module):
         )
         self.value_out = layer(features, 1, gain=1.0, ortho_init=ortho)
         self.policy_out = layer(features, head.outputs, gain=0.01, ortho_init=ortho)
-        self.head = head  # last, as in the library: the norm of the gradient adds up in the order of the parameters
+        # Last, as in the library: the gradient norm is summed in the order of the parameters.
+        self.head = head
 
     def add_memory(self, inputs: int, net: SimpleNamespace) -> int:
-        """Return the width of what actor and critic read."""
+        """Return the number of features that actor and critic read."""
         return inputs
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """Return what streams remember before their first step."""
+        """Return the recurrent state before the first step."""
         return {}
 
     def look(
         self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return what the actor and the critic read, one row per step, and what the streams remember then."""
+        """Return the inputs of actor and critic, one row per step, and the next recurrent state."""
         x = self.torso(obs)
         return x, x, context
 
@@ -67,9 +68,9 @@ class PolicyNet(nn.Module):
         self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
     ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the head's input, the value, the actor's features and the context; `obs` has rows for shape [T, B]."""
-        x, judged, context = self.look(obs, context, start, shape)
+        x, critic_input, context = self.look(obs, context, start, shape)
         features = self.actor(x)
-        value = self.value_out(features if self.shared else self.critic(judged)).squeeze(-1)
+        value = self.value_out(features if self.shared else self.critic(critic_input)).squeeze(-1)
         return self.policy_out(features), value, features, context
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
@@ -101,12 +102,12 @@ class PolicyNet(nn.Module):
         return self.head.env_action(action)
 
     def absorb(self, obs: Arrays) -> None:
-        """Move the observation statistics, if the torso keeps any."""
+        """Update the observation statistics, if the torso has any."""
         self.torso.absorb(obs)
 
 
 class RecurrentLayer(nn.Module):
-    """One recurrent layer; what a stream remembers is passed in and out, never kept."""
+    """One recurrent layer; its state is passed in and out, never stored."""
 
     def __init__(self, kind: str, inputs: int, size: int, *, ortho_init: bool) -> None:
         super().__init__()
@@ -115,18 +116,18 @@ class RecurrentLayer(nn.Module):
         self.onward = layer(size, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
 
     def forward(self, x: Tensor, carry: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
-        """[T, B, inputs] → [T, B, size], and what is carried on; where `start` is True an episode begins, with nothing."""
+        """Map [T, B, inputs] to [T, B, size] and the next state; where `start` is True the state is reset."""
         fresh = None if start is None or not bool(start.any()) else start
         return UNROLL[self.kind](self.inward(x), carry, fresh, self.onward.weight, self.onward.bias)
 
 
 class RecurrentNet(PolicyNet):
-    """The same with a memory in front: one for actor and critic if `net.shared`, else one each."""
+    """A policy with a recurrent layer in front: one for actor and critic if `net.shared`, else one each."""
 
     sequential = True
 
     def add_memory(self, inputs: int, net: SimpleNamespace) -> int:
-        """Return the width of the memory."""
+        """Return the size of the recurrent layer."""
         names = ("memory",) if net.shared else ("memory", "critic_memory")
         self.memories = nn.ModuleDict(
             {name: RecurrentLayer(net.memory, inputs, net.memory_size, ortho_init=net.ortho_init) for name in names}
@@ -135,13 +136,13 @@ class RecurrentNet(PolicyNet):
         return net.memory_size
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """Return empty memories."""
+        """Return states of zeros."""
         return {name: torch.zeros(streams, self.carried) for name in self.memories}
 
     def look(
         self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return what the actor and the critic read, one row per step, and what the streams remember then."""
+        """Return the inputs of actor and critic, one row per step, and the next recurrent state."""
         x = self.torso(obs).unflatten(0, shape)
         after: dict[str, Tensor] = {}
         rows: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""Environments of a program that stands alone; `standalone` writes their source into it."""
+"""Environments of a standalone program; `standalone` copies their source."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class GymCopies:
         reward, terminated, truncated = np.empty(count), np.zeros(count, bool), np.zeros(count, bool)
         observations: list[Any] = []
         for i, env in enumerate(self.envs):
-            seen, reward[i], terminated[i], cut, _ = env.step(actions[i])
+            obs, reward[i], terminated[i], cut, _ = env.step(actions[i])
+            # An episode that ends both ways is terminated: its future has no value.
             truncated[i] = cut and not terminated[i]
-            observations.append(seen)
+            observations.append(obs)
         final = self._stack(observations)
         obs = final.copy()
         for i in np.flatnonzero(terminated | truncated):
@@ -90,7 +91,7 @@ class TaskCopies:
 
 
 class SideBySide:
-    """Several worlds as one: the rows of the first, then of the second, and so on. Each has its own seed."""
+    """Several environments as one: rows of the first, then of the second, and so on. Each has its own seed."""
 
     def __init__(self, *worlds: tuple[Any, int]) -> None:
         self.worlds, self.seeds = [world for world, _ in worlds], [seed for _, seed in worlds]
@@ -99,7 +100,7 @@ class SideBySide:
 
     def reset(self, seed: int) -> View:
         """Return the first observations of all rows; `seed` is not used."""
-        views = [world.reset(own) for world, own in zip(self.worlds, self.seeds, strict=True)]
+        views = [world.reset(each) for world, each in zip(self.worlds, self.seeds, strict=True)]
         return View(obs={"obs": np.concatenate([view.obs["obs"] for view in views])})
 
     def step(self, action: np.ndarray) -> Step:

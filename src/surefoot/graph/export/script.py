@@ -1,6 +1,6 @@
-"""`script`: a program that imports surefoot, one comment a node, fired in the order of the schedule.
+"""Export as a script that imports surefoot: one comment per node, nodes fired in the order of the schedule.
 
-Where nothing looks into a rollout, its six nodes are one `Rollouts`, which the library's collector and kernel walk.
+If no node looks into a rollout, the six nodes of the plain loop become one `Rollouts`, run by the library's collector.
 """
 
 from __future__ import annotations
@@ -8,20 +8,24 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.graph.export.block import with_graph
-from surefoot.graph.export.names import Names
-from surefoot.graph.export.plain import plain_roles
-from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
+from surefoot.graph.export.writing import Names, annotation, code_function, literal, tidy, wrapped
 from surefoot.graph.schedule import Firing, Input, Schedule, runtime_of, schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph
 from surefoot.graph.spec.params import params_to_json
 from surefoot.graph.spec.types import ONCE
+from surefoot.graph.wiring import plain_roles
 
 RUNTIME = "surefoot.graph.runtime"
 
 
 def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
-    """The program's text."""
+    """Return the text of the script.
+
+    Args:
+        graph: The graph, checked or not.
+        fuse: Run the plain loop with the library's collector; False fires every node in every tick.
+    """
     plan = schedule(graph)
     return with_graph(_Writer(plan, plain_roles(plan) if fuse else None).text(), plan.checked.graph)
 
@@ -40,6 +44,7 @@ class _Writer:
         self.fields: list[tuple[str, str, str]] = []
         """(name, annotation, value) of Config."""
         self.imports: dict[str, set[str]] = {}
+        # Outputs that nobody reads are assigned to _.
         self.read = {i.source for f in plan.firings for i in f.inputs if i.source is not None}
         self.vars = {
             End(each.id, name): self.names.new(f"{each.id}_{name}")
@@ -48,13 +53,13 @@ class _Writer:
             if End(each.id, name) in self.read
         }
         self.registers: dict[tuple[str, str], str] = {}
-        self.kept: dict[str, tuple[End, Delay | None, bool]] = {}
-        """{register: (what it takes over, delay, whether it keeps its last value)}"""
+        self.carried: dict[str, tuple[End, Delay | None, bool]] = {}
+        """{register: (source, delay, whether it holds its last value)}"""
         for each in plan.firings:
             for i in each.inputs:
                 if i.edge is not None and i.source is not None and (i.edge.delay is not None or i.held):
                     name = self.registers[each.id, i.port.name] = self.names.new(f"{each.id}_{i.port.name}")
-                    self.kept[name] = i.source, i.edge.delay, i.held
+                    self.carried[name] = i.source, i.edge.delay, i.held
 
     def text(self) -> str:
         body = [
@@ -83,7 +88,7 @@ class _Writer:
             *('    """Every field is an option on the command line."""', ""),
             *(f"    {name}: {kind} = {value}" for name, kind, value in [*first, *self.fields]),
             *("", "", "def train(config: Config) -> dict[str, object]:"),
-            '    """Run the graph; gives its nodes by their ids."""',
+            '    """Run the graph and return its nodes by id."""',
             *(f"    {line}" if line else "" for line in body),
             *("", "", 'if __name__ == "__main__":', "    train(tyro.cli(Config))", ""),
         ]
@@ -93,17 +98,14 @@ class _Writer:
         self.imports.setdefault(module, set()).add(name)
 
     def _config(self, name: str, value: Any) -> str:
-        """A field of Config with this value; how code reads it."""
+        """Add a field to Config and return the expression that reads it."""
         field_name = Names(*(taken for taken, _, _ in self.fields), "seed", "total_steps", "path", "into").new(name)
         self.fields.append((field_name, annotation(value), literal(value)))
         return f"config.{field_name}"
 
-    def _value(self, name: str, value: Any) -> str:
-        """A parameter's value; what does not fit on a command line is written where it is used."""
-        return literal(value) if isinstance(value, dict) and "kind" not in value else self._config(name, value)
-
     def _construct(self, firing: Firing) -> list[str]:
-        """The line that builds a node, under its comment."""
+        """Return the comment of a node and the line that builds it."""
+        # Positions survive the round trip through the code.
         at = self.plan.checked.flat.layout.get(firing.id)
         where = "" if at is None else f" @ {at[0]:g},{at[1]:g}"
         comment = f"# [node {firing.id}] {firing.declared.name}{where}"
@@ -112,14 +114,14 @@ class _Writer:
             return [comment, *code_function(name, firing.params)]
         module, class_name = self.classes[firing.declared.name]
         self._use(module, class_name)
-        # What the check has filled in from another node is written too: the program has no check.
-        said = {p.name for p in firing.declared.params if p.name in node.params or firing.params[p.name] != p.default}
-        shown = params_to_json(firing.declared, {name: firing.params[name] for name in said})
-        args = [
-            f"{key}={self._value(f'{firing.id}_{key}', tidy(shown[key]))}"
-            for key in (p.name for p in firing.declared.params)
-            if key in shown
-        ]
+        # Values that the check took from another node are written too: the program has no check.
+        names = {p.name for p in firing.declared.params if p.name in node.params or firing.params[p.name] != p.default}
+        shown = params_to_json(firing.declared, {name: firing.params[name] for name in names})
+        args: list[str] = []
+        for key, value in ((key, tidy(value)) for key, value in shown.items()):
+            # A dict has no form on the command line, so it is written as a literal.
+            plain = isinstance(value, dict) and "kind" not in value
+            args.append(f"{key}={literal(value) if plain else self._config(f'{firing.id}_{key}', value)}")
         args += [self._need(firing.id, need) for need in firing.declared.needs]
         if not isinstance(runtime_of(firing.declared), type):
             self.imports["partial"] = set()
@@ -143,8 +145,9 @@ class _Writer:
         return self.registers.get((firing.id, each.port.name)) or self.vars[each.source]
 
     def _call(self, firing: Firing) -> str:
-        """The line that fires a node."""
+        """Return the line that fires a node."""
         connected = [each for each in firing.inputs if each.edge is not None]
+        # Batch and Code take any number of inputs, which have no argument names.
         positional = firing.declared.name in ("Batch", "Code") or len(firing.inputs) == 1
         args = [
             self._argument(firing, each) if positional else f"{each.port.name}={self._argument(firing, each)}"
@@ -160,6 +163,7 @@ class _Writer:
         before, loop = [], list[Firing]()
         ready: set[str] = set()
         for each in plan.firings:
+            # Nodes that fire once and do not depend on the loop are called before it.
             early = each.when == "first" and all(
                 i.source is None or (i.source.node in ready and i.edge is not None and i.edge.delay is None)
                 for i in each.inputs
@@ -170,7 +174,7 @@ class _Writer:
             else:
                 loop.append(each)
         lines += ["", *before]
-        for name, (_, delay, _) in self.kept.items():
+        for name, (_, delay, _) in self.carried.items():
             lines.append(f"{name} = {'None' if delay is None or delay.initial is ABSENT else literal(delay.initial)}")
         self._use(RUNTIME, "ticks_for")
         horizons = "".join(
@@ -189,12 +193,13 @@ class _Writer:
         body = [f"{self.vars[end]} = None" for end in self._outside()]
         for condition, block in self._blocks(loop):
             body += [f"if {condition}:", *(f"    {line}" for line in block)] if condition else block
-        # At the end of a tick: what delays carry over, then what was said for the first tick only.
-        for name, (source, delay, held) in self.kept.items():
+        # At the end of a tick: carry delayed values over, then clear values of the first tick.
+        for name, (source, delay, held) in self.carried.items():
             if delay is not None:
                 body.append(self._keep(name, source) if held else f"{name} = {self.vars[source]}")
         for end, name in self.vars.items():
             readers = [f for f in plan.firings for i in f.inputs if i.source == end]
+            # An OR in mode fby ignores its first input later, so it need not be cleared.
             only_first = all(f.declared.name == "OR" and f.params["mode"] == "fby" for f in readers)
             if plan.checked.clocks[end] == ONCE and not only_first:
                 body.append(f"{name} = None")
@@ -202,26 +207,25 @@ class _Writer:
         return [*lines, self._result()]
 
     def _keep(self, name: str, source: End) -> str:
-        said = self.vars[source]
-        return f"{name} = {said} if {said} is not None else {name}"
+        value = self.vars[source]
+        return f"{name} = {value} if {value} is not None else {name}"
 
     def _field(self, firing: Firing, param: str) -> str:
-        """The field of Config that holds a parameter; one that was left unset gets one now."""
+        """Return the Config field of a parameter; add one if the parameter has its default."""
         wanted = f"{firing.id}_{param}"
-        found = next((name for name, _, _ in self.fields if name == wanted or name.startswith(f"{wanted}_")), None)
-        if found is None:
-            found = self._config(wanted, firing.params[param]).removeprefix("config.")
-        return found
+        field = next((name for name, _, _ in self.fields if name == wanted or name.startswith(f"{wanted}_")), None)
+        return field or self._config(wanted, firing.params[param]).removeprefix("config.")
 
     def _blocks(self, loop: list[Firing]) -> list[tuple[str, list[str]]]:
-        """Return (condition, lines) of nodes that fire one after the other under the same condition."""
+        """Return (condition, lines) of consecutive nodes that fire under the same condition."""
         blocks: list[tuple[str, list[str]]] = []
         for each in loop:
             condition = self._condition(each)
             if not blocks or blocks[-1][0] != condition:
                 blocks.append((condition, []))
             blocks[-1][1].append(self._call(each))
-            for name, (source, delay, _) in self.kept.items():  # readers that keep its last value
+            # Readers that hold the last value of this node.
+            for name, (source, delay, _) in self.carried.items():
                 if delay is None and source.node == each.id:
                     blocks[-1][1].append(self._keep(name, source))
         return blocks
@@ -236,7 +240,7 @@ class _Writer:
         )
 
     def _outside(self) -> list[End]:
-        """Outputs of nodes that do not fire in every tick, which others look for in every tick."""
+        """Return the outputs of nodes that do not fire in every tick; they are None in the other ticks."""
         return [end for end in self.vars if self.by_id[end.node].when == "there"]
 
     def _fused(self) -> list[str]:
@@ -244,18 +248,18 @@ class _Writer:
         assert roles is not None
         six = set(roles.values())
         lines = [*(line for each in self.plan.firings for line in self._construct(each)), ""]
-        rest = [each for each in self.plan.firings if each.id not in six]
-        lines += [self._call(each) for each in rest if each.when == "first"]
+        others = [each for each in self.plan.firings if each.id not in six]
+        lines += [self._call(each) for each in others if each.when == "first"]
         self._use(RUNTIME, "Rollouts")
-        lines.append("# Six nodes as one: each turn takes rollout_steps steps in every copy, then learns from them.")
+        lines.append("# Six nodes as one: each item is rollout_steps steps in every copy and one update.")
         lines.append(f"rollouts = Rollouts({', '.join(self.node_names[roles[role]] for role in roles)})")
         model = End(roles["agent"], "model")
-        if any(i.source == model for f in rest for i in f.inputs):
+        if any(i.source == model for f in others for i in f.inputs):
             lines.append(f"{self.vars[model]} = {self.node_names[roles['agent']]}.policy")
         trainer = self.by_id[roles["trainer"]]
-        keep = {i.source for f in rest for i in f.inputs}
+        keep = {i.source for f in others for i in f.inputs}
         targets = [self.vars[end] if (end := End(trainer.id, name)) in keep else "_" for name in trainer.outputs]
-        later = [each for each in rest if each.when != "first"]
+        later = [each for each in others if each.when != "first"]
         lines.append(f"for {', '.join(targets)} in rollouts:")
         body = [
             f"{self.vars[end]} = None"

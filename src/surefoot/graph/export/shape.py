@@ -1,4 +1,4 @@
-"""The roles of nodes in a graph that can stand alone: one loop over one or several environments, or two policies."""
+"""Which graphs can be exported as standalone programs: one PPO loop over one or several environments, or two levels."""
 
 from __future__ import annotations
 
@@ -13,18 +13,34 @@ from surefoot.envs.gym.atari import is_atari
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
-from surefoot.graph.export.plain import by_role, is_wired, plain_roles
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End, as_end
-from surefoot.graph.wiring import GATHERED, LEVEL_ROLES, LEVELS, several_edges
+from surefoot.graph.wiring import (
+    GATHERED,
+    LEVEL_ROLES,
+    LEVELS,
+    by_role,
+    edges_into,
+    is_wired,
+    plain_roles,
+    several_edges,
+)
 from surefoot.nets.images import image_kind
 
 AS_SCRIPT = "export this graph as a script"
+# Programs do not contain the simulator of a town, the tools and the language models: a script imports them.
+BOUND = ("Town", "Tools", "Language")
+WATCHERS = {
+    "Print": {"value": "loss_info"},
+    "Recorder": {"loss_info": "loss_info", "episodes": "episodes"},
+    "Checkpoint": {"trigger": "training_complete", "learner": "learner"},
+}
+"""{node type: {input: output of the trainer}} of what every program does anyway, each at most once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRoles:
-    """A PPO loop over one environment or several side by side."""
+    """A PPO loop over one environment or several."""
 
     worlds: tuple[Firing, ...]
     agent: Firing
@@ -33,22 +49,22 @@ class LoopRoles:
     plumbing: tuple[Firing, ...]
     """ORs, steps, batches and splits, which a loop in plain Python does not need."""
     watchers: tuple[Firing, ...] = ()
-    """Print, Recorder and Checkpoint behind the trainer: the program has all three."""
+    """Print, Recorder and Checkpoint nodes behind the trainer."""
 
 
 def shape_of(plan: Schedule) -> LoopRoles:
-    """The shape, or a GraphError that says what does not stand alone."""
+    """Return the roles of the nodes; raise `GraphError` with the node that cannot be part of a standalone program."""
     by_id = {each.id: each for each in plan.firings}
-    roles = plain_roles(plan) or plain_roles(plan, remembers=True)
+    roles = plain_roles(plan) or plain_roles(plan, recurrent=True)
     if roles is not None:
-        watchers = watchers_of([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
+        nodes = {role: by_id[id] for role, id in roles.items()}
         shape = LoopRoles(
-            worlds=(by_id[roles["env"]],),
-            agent=by_id[roles["agent"]],
-            action=by_id[roles["action"]],
-            trainer=by_id[roles["trainer"]],
-            plumbing=(by_id[roles["either"]], by_id[roles["step"]]),
-            watchers=watchers,
+            worlds=(nodes["env"],),
+            agent=nodes["agent"],
+            action=nodes["action"],
+            trainer=nodes["trainer"],
+            plumbing=(nodes["either"], nodes["step"]),
+            watchers=watchers_of([each for each in plan.firings if each.id not in roles.values()], roles["trainer"]),
         )
     else:
         shape = _several(plan, by_id)
@@ -57,107 +73,82 @@ def shape_of(plan: Schedule) -> LoopRoles:
     picture = agent["network"] == "cnn" and isinstance(size, tuple)
     if not (isinstance(size, int) or picture) or not isinstance(agent["output_size"], int):
         raise GraphError(
-            f"{shape.agent.id}: only a network for one row of numbers or one picture stands alone; {AS_SCRIPT}"
+            f"{shape.agent.id}: a standalone program takes one row of numbers or one picture as observation and has one "
+            f"action; {AS_SCRIPT}"
         )
     return shape
 
 
-BOUND = ("Town", "Tools", "Language")
-"""Kinds of nodes that are a part of the library: a file without it cannot have them."""
+def _refusal(firing: Firing) -> GraphError:
+    type = firing.declared
+    if type.category in BOUND:
+        why = f"{type.name} is a part of surefoot ({type.calls}), which a standalone program does not have"
+    else:
+        why = f"{type.name} cannot be part of a standalone program, which records and saves by itself: remove the node"
+    return GraphError(f"{firing.id}: {why}, or {AS_SCRIPT}" if "remove" in why else f"{firing.id}: {why}; {AS_SCRIPT}")
 
 
-def _refused(firing: Firing) -> str:
-    if firing.declared.category in BOUND:
-        return (
-            f"{firing.id}: {firing.declared.name} is a part of surefoot ({firing.declared.calls}), which a file that stands "
-            f"alone does not have; {AS_SCRIPT}"
-        )
-    return (
-        f"{firing.id}: {firing.declared.name} does not stand alone; the program has a record and checkpoints of its own: take "
-        "the node out, or export this graph as a script"
-    )
-
-
-WATCHERS = {
-    "Print": {"value": "loss_info"},
-    "Recorder": {"loss_info": "loss_info", "episodes": "episodes"},
-    "Checkpoint": {"trigger": "training_complete", "learner": "learner"},
-}
-"""{node: {its input: the trainer's output}} of what the program does by itself, each at most once."""
-
-
-def watchers_of(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
-    """Those that look at the trainer as the program does by itself; anything else is refused."""
-    for each in found:
-        wanted = WATCHERS.get(each.declared.name)
-        given = {i.port.name: i.source for i in each.inputs if i.source is not None}
-        if wanted is None or given != {port: End(trainer, output) for port, output in wanted.items()}:
-            raise GraphError(_refused(each))
-    names = [each.declared.name for each in found]
+def watchers_of(nodes: list[Firing], trainer: str) -> tuple[Firing, ...]:
+    """Return the nodes in the order of `WATCHERS`; raise `GraphError` for a node that is none of them."""
+    for each in nodes:
+        expected = {port: End(trainer, output) for port, output in WATCHERS.get(each.declared.name, {}).items()}
+        if not expected or {i.port.name: i.source for i in each.inputs if i.source is not None} != expected:
+            raise _refusal(each)
+    names = [each.declared.name for each in nodes]
     if len(set(names)) < len(names):
-        raise GraphError(_refused(found[-1]))
-    return tuple(sorted(found, key=lambda each: list(WATCHERS).index(each.declared.name)))
+        raise _refusal(nodes[-1])
+    return tuple(sorted(nodes, key=lambda each: list(WATCHERS).index(each.declared.name)))
 
 
 def _several(plan: Schedule, by_id: dict[str, Firing]) -> LoopRoles:
+    """Return the roles of a loop over several environments that is wired as `wiring.several_edges`."""
     allowed = {"Environment", "OR", "Step", "Batch", "Split", "PPOAgentNode", "ActionProcessor", "PPOTrainerNode"}
-    kinds: dict[str, list[Firing]] = {}
     for each in plan.firings:
         if each.declared.name not in allowed and each.declared.name not in WATCHERS:
-            raise GraphError(_refused(each))
-        kinds.setdefault(each.declared.name, []).append(each)
-    for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"):
-        if len(kinds.get(name, [])) != 1:
-            raise GraphError(f"a program that stands alone has one {name}; this graph has {len(kinds.get(name, []))}")
-    agent, action, trainer = (kinds[name][0] for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"))
+            raise _refusal(each)
+    single = by_role(plan, {"agent": "PPOAgentNode", "action": "ActionProcessor", "trainer": "PPOTrainerNode"})
+    if single is None:
+        raise GraphError(f"a standalone program has one agent, one ActionProcessor and one trainer; {AS_SCRIPT}")
+    agent, action, trainer = single["agent"], single["action"], single["trainer"]
     if agent.params["deterministic"] or action.params["mode"] not in ("none", "clip"):
         raise GraphError(
-            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; {AS_SCRIPT}"
+            f"{action.id}: a standalone program has neither mode={action.params['mode']!r} nor deterministic agents; "
+            f"{AS_SCRIPT}"
         )
-    return _rows(plan, by_id, agent, action, trainer)
-
-
-def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> LoopRoles:
-    """Environments in the order of their rows, if everything is wired as in `wiring.several_edges`."""
 
     def source(id: str, port: str) -> str:
-        found = next((each.source for each in by_id[id].inputs if each.port.name == port), None)
-        if found is None:
-            raise GraphError(f"{id}: nothing comes to {port}; this wiring does not stand alone: {AS_SCRIPT}")
-        return found.node
+        end = next((each.source for each in by_id[id].inputs if each.port.name == port), None)
+        if end is None:
+            raise GraphError(f"{id}: {port} is not connected, so this wiring cannot be standalone; {AS_SCRIPT}")
+        return end.node
 
-    see = source(agent.id, "observations")
+    # Follow the edges upstream to find the node of each role, then compare all edges with the expected ones.
+    obs = source(agent.id, "observations")
     rows: list[tuple[str, str, str]] = []
-    for letter in [each.port.name for each in by_id[see].inputs if each.source is not None]:
-        either = source(see, letter)
+    for letter in [each.port.name for each in by_id[obs].inputs if each.source is not None]:
+        either = source(obs, letter)
         rows.append((source(either, "a"), either, source(either, "b")))
     batches = [source(trainer.id, port) for port in GATHERED]
-    share = source(rows[0][2], "actions")
-    names = {"see": see, "agent": agent.id, "action": action.id, "share": share, "trainer": trainer.id}
-    wanted = {(as_end(a), as_end(b), delay) for a, b, delay in several_edges(rows, batches, **names)}
-    given = {
-        (each.source, End(firing.id, each.port.name), each.edge.delay)
-        for firing in plan.firings
-        if firing.declared.name not in WATCHERS
-        for each in firing.inputs
-        if each.edge is not None
-    }
-    if given != wanted:
-        raise GraphError(f"this wiring does not stand alone; {AS_SCRIPT}")
-    order = [*(row[1] for row in rows), *(row[2] for row in rows), see, *batches, share]
+    split = source(rows[0][2], "actions")
+    ids = {"obs": obs, "agent": agent.id, "action": action.id, "split": split, "trainer": trainer.id}
+    expected = {(as_end(a), as_end(b), delay) for a, b, delay in several_edges(rows, batches, ids)}
+    watchers = [each for each in plan.firings if each.declared.name in WATCHERS]
+    if edges_into(plan, [each.id for each in plan.firings if each not in watchers]) != expected:
+        raise GraphError(f"this wiring cannot be standalone; {AS_SCRIPT}")
+    order = [*(row[1] for row in rows), *(row[2] for row in rows), obs, *batches, split]
     return LoopRoles(
         worlds=tuple(by_id[row[0]] for row in rows),
         agent=agent,
         action=action,
         trainer=trainer,
         plumbing=tuple(by_id[id] for id in order),
-        watchers=watchers_of([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
+        watchers=watchers_of(watchers, trainer.id),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelRoles:
-    """Two policies, one above the other, and the maze that they walk in."""
+    """Two policies and the maze that they act in."""
 
     env: Firing
     high: Firing
@@ -171,38 +162,37 @@ class LevelRoles:
 
 
 def levels_of(plan: Schedule) -> LevelRoles | None:
-    """Return the roles of two policies, None if there is no manager; raise if they cannot stand alone."""
+    """Return the roles of two levels, or None if there is no manager; raise `GraphError` if they cannot be standalone."""
     if not any(each.declared.name == LEVEL_ROLES["high"] for each in plan.firings):
         return None
-    found = by_role(plan, LEVEL_ROLES)
-    if found is None or not is_wired(plan, {role: each.id for role, each in found.items()}, LEVELS):
-        raise GraphError(f"this wiring of two policies does not stand alone; {AS_SCRIPT}")
-    ids = {each.id for each in found.values()}
-    watchers = watchers_of([each for each in plan.firings if each.id not in ids], found["trainer"].id)
-    _refuse_variants(found)
-    env_id = found["env"].params["env_id"]
-    maze = getattr(make_world(env_id, 1), "task", None) if env_id in own_worlds() else None
-    if not isinstance(maze, LongMaze) or maze.rooms > 9:
-        raise GraphError(f"{found['env'].id}: only a maze of up to nine rooms stands alone in a hierarchy; {AS_SCRIPT}")
-    return LevelRoles(**found, watchers=watchers, maze=maze)
-
-
-def _refuse_variants(found: dict[str, Firing]) -> None:
-    high, goal, low, action, trainer = (found[role] for role in ("high", "goal", "low", "action", "trainer"))
-    variants = {
-        f"{goal.id}: goals={goal.params['goals']!r}": goal.params["goals"] != "rooms",
-        f"{low.id}: network={low.params['network']!r}": low.params["network"] != "mlp",
-        f"{low.id}: a deterministic agent": low.params["deterministic"],
-        f"{low.id}: normalize_obs": low.params["normalize_obs"],
-        f"{low.id}: action_space={low.params['action_space']!r}": low.params["action_space"] != "discrete",
-        f"{action.id}: mode={action.params['mode']!r}": action.params["mode"] != "none",
-        f"{trainer.id}: normalize_reward": trainer.params["normalize_reward"],
-        f"{high.id}: a rollout_steps that is not the trainer's": high.params["rollout_steps"]
-        != trainer.params["rollout_steps"],
+    nodes = by_role(plan, LEVEL_ROLES)
+    if nodes is None or not is_wired(plan, {role: each.id for role, each in nodes.items()}, LEVELS):
+        raise GraphError(f"this wiring of two policies cannot be standalone; {AS_SCRIPT}")
+    watchers = watchers_of([each for each in plan.firings if each not in nodes.values()], nodes["trainer"].id)
+    supported = {
+        ("goal", "goals"): "rooms",
+        ("low", "network"): "mlp",
+        ("low", "deterministic"): False,
+        ("low", "normalize_obs"): False,
+        ("low", "action_space"): "discrete",
+        ("action", "mode"): "none",
+        ("trainer", "normalize_reward"): False,
+        ("high", "rollout_steps"): nodes["trainer"].params["rollout_steps"],
     }
-    for what, refused in variants.items():
-        if refused:
-            raise GraphError(f"{what} does not stand alone in a hierarchy; {AS_SCRIPT}")
+    for (role, param), value in supported.items():
+        if nodes[role].params[param] != value:
+            raise GraphError(
+                f"{nodes[role].id}: {param}={nodes[role].params[param]!r} cannot be standalone in a hierarchy, only {value!r}; "
+                f"{AS_SCRIPT}"
+            )
+    env_id = nodes["env"].params["env_id"]
+    maze = getattr(make_world(env_id, 1), "task", None) if env_id in own_worlds() else None
+    # Programs make the maze without arguments: the default has nine rooms.
+    if not isinstance(maze, LongMaze) or maze.rooms > 9:
+        raise GraphError(
+            f"{nodes['env'].id}: only a maze of up to nine rooms can be standalone in a hierarchy; {AS_SCRIPT}"
+        )
+    return LevelRoles(**nodes, watchers=watchers, maze=maze)
 
 
 def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
@@ -210,27 +200,27 @@ def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None
     if picture is None and backend != "gymnasium" and env_id in own_worlds():
         world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
         if not isinstance(world, Streams) or world.reset(0).action_mask is not None or not _is_default(world.task):
-            raise GraphError(f"{id}: {env_id} is a world of surefoot's; {AS_SCRIPT}")
+            raise GraphError(f"{id}: {env_id} is a built-in environment that cannot be copied; {AS_SCRIPT}")
         return world.task
     if backend not in ("auto", "gymnasium"):
-        raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
-    box, start = _shown(env_id)
-    wanted = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
-    if box is None or start or box.shape != wanted or (picture is None and box.dtype != "float32"):
-        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; {AS_SCRIPT}")
+        raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export this graph as a script")
+    box, start = _observation(env_id)
+    expected = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
+    if box is None or start or box.shape != expected or (picture is None and box.dtype != "float32"):
+        raise GraphError(f"{id}: {env_id} has other observations than one row of numbers; {AS_SCRIPT}")
     return None
 
 
 def _is_default(task: Any) -> bool:
-    """True if calling the task's class without arguments makes an equal task, as the program does."""
+    """Return whether the task equals one made without arguments, as programs make it."""
     try:
         return repr(vars(type(task)())) == repr(vars(task))
     except TypeError:
         return False
 
 
-def _shown(env_id: str) -> tuple[Box | None, int]:
-    """Return what Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
+def _observation(env_id: str) -> tuple[Box | None, int]:
+    """Return the observation of a Gymnasium environment, None if it has several parts, and the first action."""
     world = make_world(env_id, 1, backend="gymnasium")
     parts, start = dict(world.observation), getattr(world.action, "start", 0)
     world.close()
@@ -238,16 +228,16 @@ def _shown(env_id: str) -> tuple[Box | None, int]:
 
 
 def picture_of(shape: LoopRoles) -> Box | None:
-    """Return what the agent sees through convolutions; None where it is a row of numbers."""
+    """Return the space of the picture that the agent observes; None for a row of numbers."""
     agent, env = shape.agent, shape.worlds[0]
     size = agent.params["input_size"]
     if not isinstance(size, tuple):
         return None
     if is_atari(env.params["env_id"]):
-        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; {AS_SCRIPT}")
-    box, _ = _shown(env.params["env_id"])
+        raise GraphError(f"{env.id}: Atari games are preprocessed by surefoot; {AS_SCRIPT}")
+    box, _ = _observation(env.params["env_id"])
     if box is None or box.shape != size or image_kind(box, "auto", "obs") is None:
         raise GraphError(
-            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; {AS_SCRIPT}"
+            f"{agent.id}: input_size is {list(size)}, which is not the picture of {env.params['env_id']}; {AS_SCRIPT}"
         )
     return box

@@ -1,7 +1,7 @@
-"""`standalone`: one file that needs torch, numpy and Gymnasium but not surefoot.
+"""Export as a standalone program: one file that needs torch, numpy and Gymnasium but not surefoot.
 
-The file holds copies of the library's own definitions (`bundle`), among them the loop of `export.program`. Written here are
-only its Config and the function that builds the run from it.
+The file contains copies of library definitions (`bundle`), among them the loop of `export.program`. Only its Config and the
+function that builds the run are written here.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ READ_OF_PPO = (
     *("gamma", "lam", "epochs", "minibatch_size", "lr", "clip", "value_clip", "vf_coef", "ent_coef", "max_grad_norm"),
     *("target_kl", "kl_stop_factor", "normalize_advantage", "optimizer", "adam_eps", "weight_decay", "momentum"),
 )
-"""The settings of PPOConfig that `program.PolicyTrainer` and the optimiser read."""
+"""Settings of PPOConfig that `program.PolicyTrainer` and the optimizer read."""
 READ_OF_NET = ("hidden", "activation", "shared", "ortho_init", "normalize_obs", "obs_clip")
-"""The settings of NetConfig that `program_policy.PolicyNet` reads; a picture or a memory reads more."""
+"""Settings of NetConfig that `program_policy.PolicyNet` reads; pictures and recurrent networks read more."""
 
+# `graph import` recognises a standalone program by this text in its docstring.
 MARK = "standalone: needs"
 BANNER = "# From here on: the parts of surefoot that this program uses, each under the name of its module.\n\n\n"
+# The loop and the algorithm come first, as a reader wants to see them; spaces and errors last.
 READING_ORDER = tuple(
     f"surefoot.{room}" for room in ("graph", "core", "learn", "nets", "train", "envs", "town", "data", "errors")
 )
@@ -49,31 +51,35 @@ IMPORTS: dict[str, Import] = {
 
 
 def to_standalone(graph: Graph | Checked) -> str:
-    """Return the program; raise `GraphError` with the reason if the graph cannot stand alone."""
+    """Return the program; raise `GraphError` with the reason if the graph cannot be standalone.
+
+    Args:
+        graph: The graph, checked or not.
+    """
     return writer_of(graph).text()
 
 
 def writer_of(graph: Graph | Checked) -> StandaloneWriter:
-    """Return the writer for a graph: of one policy, or of two, one above the other."""
+    """Return the writer for a graph with one policy or with two levels."""
     plan = schedule(graph)
     levels = levels_of(plan)
     return LoopWriter(plan, shape_of(plan)) if levels is None else LevelsWriter(plan, levels)
 
 
 class StandaloneWriter(ABC):
-    """Writes Config, settings and `build` of one program, and collects the library definitions that they name."""
+    """Writes Config, settings and `build` of a program, and collects the library definitions that they use."""
 
     watchers: tuple[Firing, ...]
     order: tuple[Firing, ...]
-    """Nodes in the order of Config."""
+    """Nodes in the order of their fields in Config."""
 
     def __init__(self, plan: Schedule, named: tuple[Firing, ...], prefixed: tuple[Firing, ...]) -> None:
         self.plan, self.fields = plan, Fields(plan, named, prefixed)
         self.used: list[Any] = [program.run, program.parse, program.PolicyTrainer]
-        """Library definitions that the written code names."""
+        """Library definitions that the written code uses."""
 
     def use(self, definition: Any) -> str:
-        """Return the name of a library definition, and put it into the program."""
+        """Add a library definition to the program and return its name."""
         self.used.append(definition)
         return definition.__name__
 
@@ -97,14 +103,14 @@ class StandaloneWriter(ABC):
 
     @abstractmethod
     def settings(self) -> list[str]:
-        """Return the functions from progress to what a trainer reads."""
+        """Return the functions from progress to the settings of a trainer."""
 
     @abstractmethod
     def build(self) -> str:
         """Return the function that builds collector and trainers."""
 
     def train(self) -> str:
-        """Return the function that runs it all."""
+        """Return the function that trains."""
         every = [self.fields.every(self.watchers, *each) for each in (("Print", 10), ("Checkpoint", 50))]
         return (
             "def train(config: Config, out: Path | None = None, resume: Path | None = None) -> dict[str, PolicyTrainer]:\n"
@@ -130,12 +136,13 @@ class StandaloneWriter(ABC):
 
 
 def _settings(fields: Fields, firing: Firing, config: type[Any], names: tuple[str, ...]) -> dict[str, str]:
-    """Return {setting: expression}: what the node has as a parameter, the library's default otherwise."""
+    """Return {setting: expression}: the Config field if the node has such a parameter, else the library's default."""
     default = config()
     values = {name: literal(getattr(default, name)) for name in names}
     for param in firing.declared.params:
         if param.config is config and param.setting in values:
             values[param.setting] = fields.read(firing, param.name)
+    # lr_schedule replaces lr, as in the trainer node.
     if firing.params.get("lr_schedule") is not None:
         values["lr"] = fields.read(firing, "lr_schedule")
     return values
@@ -147,9 +154,10 @@ def _namespace(values: dict[str, str], indent: int) -> str:
 
 
 class LoopWriter(StandaloneWriter):
-    """One policy in one environment, or in several side by side."""
+    """One policy in one or several environments."""
 
     def __init__(self, plan: Schedule, shape: LoopRoles) -> None:
+        # Trainer and agent first: their parameters get the short field names.
         named = (shape.trainer, shape.agent, shape.action, shape.worlds[0])
         super().__init__(plan, named, (*shape.worlds[1:], *shape.watchers))
         self.shape, self.watchers = shape, shape.watchers
@@ -159,11 +167,9 @@ class LoopWriter(StandaloneWriter):
         )
 
     def settings(self) -> list[str]:
-        """Of the trainer."""
         return [self.ppo("settings", self.shape.trainer)]
 
     def build(self) -> str:
-        """The world, the policy, and who walks and who learns."""
         it, read = self.shape, self.fields.read
         picture = picture_of(it)
         lines = [*self._world(picture), f"    # [node {it.agent.id}] and [node {it.action.id}]"]
@@ -189,23 +195,23 @@ class LoopWriter(StandaloneWriter):
             f"    return collector, {{{literal(it.agent.id)}: trainer}}",
         ]
         head = "def build(config: Config) -> tuple[StepCollector, dict[str, PolicyTrainer]]:"
-        return "\n".join([head, '    """Build what the graph says."""', *lines])
+        return "\n".join([head, '    """Build collector and trainers."""', *lines])
 
     def _world(self, picture: Box | None) -> list[str]:
-        shown = None if picture is None else picture.shape
-        made: list[tuple[str, str]] = []
+        shape = None if picture is None else picture.shape
+        worlds: list[tuple[str, str]] = []
         for each in self.shape.worlds:
-            task = own_task(each.params["env_id"], each.params["backend"], each.id, shown)
+            task = own_task(each.params["env_id"], each.params["backend"], each.id, shape)
             count = self.fields.read(each, "num_envs")
             if task is None:
                 world = f"{self.use(program_worlds.GymCopies)}({self.fields.read(each, 'env_id')}, {count})"
             else:
                 world = f"{self.use(program_worlds.TaskCopies)}({self.use(type(task))}(), {count})"
-            made.append((world, f'seed_for("node:{each.id}", config.seed) >> 32'))
+            worlds.append((world, f'seed_for("node:{each.id}", config.seed) >> 32'))
         ids = " and ".join(f"[node {each.id}]" for each in self.shape.worlds)
-        if len(made) == 1:
-            return [f"    # {ids}", f"    world = {made[0][0]}"]
-        rows = [f"        ({world}, {seed})," for world, seed in made]
+        if len(worlds) == 1:
+            return [f"    # {ids}", f"    world = {worlds[0][0]}"]
+        rows = [f"        ({world}, {seed})," for world, seed in worlds]
         return [f"    # {ids}", f"    world = {self.use(program_worlds.SideBySide)}(", *rows, "    )"]
 
     def _head(self) -> str:
@@ -219,21 +225,20 @@ class LoopWriter(StandaloneWriter):
         )
 
     def _policy(self, picture: Box | None) -> str:
-        agent = self.shape.agent
+        agent, read = self.shape.agent, self.fields.read
+        recurrent = agent.params["network"] in ("gru", "lstm")
         if picture is not None:
-            net = self.net(agent, "cnn_features")
-            return f"    net = {net}\n    policy = {self.use(program_policy.picture_policy)}(observation, head, net, config.seed)"
-        if agent.params["network"] not in ("gru", "lstm"):
-            net = self.net(agent)
-            return f"    net = {net}\n    policy = {self.use(program_policy.row_policy)}(observation, head, net, config.seed)"
-        kind = self.use(program_policy.RecurrentNet)
-        net = self.net(agent, "memory_size", memory=self.fields.read(agent, "network"))
-        make = f"{self.use(program_policy.row_policy)}(observation, head, net, config.seed, {kind})"
-        return f"    net = {net}\n    policy = {make}"
+            net, maker, more = self.net(agent, "cnn_features"), program_policy.picture_policy, ""
+        elif recurrent:
+            net, maker = self.net(agent, "memory_size", memory=read(agent, "network")), program_policy.row_policy
+            more = f", {self.use(program_policy.RecurrentNet)}"
+        else:
+            net, maker, more = self.net(agent), program_policy.row_policy, ""
+        return f"    net = {net}\n    policy = {self.use(maker)}(observation, head, net, config.seed{more})"
 
 
 class LevelsWriter(StandaloneWriter):
-    """Two policies, one above the other, in a maze of rooms."""
+    """Two levels in a maze of rooms."""
 
     def __init__(self, plan: Schedule, levels: LevelRoles) -> None:
         self.levels, self.watchers = levels, levels.watchers
@@ -242,13 +247,12 @@ class LevelsWriter(StandaloneWriter):
         self.order = (it.env, it.high, it.goal, it.low, it.action, it.step, it.trainer, *it.watchers)
 
     def settings(self) -> list[str]:
-        """Of both trainers; a step of the manager lasts up to `steps_per_goal` steps."""
         it, read = self.levels, self.fields.read
+        # A step of the manager lasts up to steps_per_goal environment steps, so it discounts by as many.
         gamma = f"{read(it.high, 'gamma')} ** {read(it.high, 'steps_per_goal')}"
         return [self.ppo("settings", it.trainer), self.ppo("manager_settings", it.high, {"gamma": gamma})]
 
     def build(self) -> str:
-        """The maze, the manager, the world with sub-goals, and the policy that walks."""
         it, read, use = self.levels, self.fields.read, self.use
         near, every = read(it.goal, "near"), read(it.high, "steps_per_goal")
         lines = [
@@ -283,4 +287,4 @@ class LevelsWriter(StandaloneWriter):
             f"    return collector, {{{literal(it.low.id)}: trainer, {literal(it.high.id)}: collector.manager}}",
         ]
         head = "def build(config: Config) -> tuple[GoalCollector, dict[str, PolicyTrainer]]:"
-        return "\n".join([head, '    """Build what the graph says."""', *lines])
+        return "\n".join([head, '    """Build collector and trainers."""', *lines])

@@ -1,4 +1,4 @@
-"""A graph as a picture: boxes, ports, edges; those that go back run below, with their delay."""
+"""A graph as an SVG picture: boxes, ports and edges; delayed edges run below the boxes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.model import ABSENT, Edge, Graph
 
+# Pixels at font size 11: the longest node type fits into the width, a port into a row.
 WIDTH, HEAD, ROW = 170, 34, 18
+GAP, COLUMN_HEIGHT = 70.0, 190.0
 _COLOURS = {"RL/PPO": "#0f766e", "RL/Hierarchy": "#7c3aed", "World": "#1d4ed8", "Flow": "#b45309", "Look": "#475569"}
 
 
 def layout_of(graph: Graph) -> dict[str, tuple[float, float]]:
-    """Where nodes go: as they were placed, the others in columns by how far they are from a source."""
+    """Return the positions of the layout; if it is incomplete, columns by the distance from a source."""
     if graph.nodes and all(id in graph.layout for id in graph.nodes):
         return dict(graph.layout)
     column: dict[str, int] = {}
     order = [id for id in check(graph).order if id in graph.nodes] or sorted(graph.nodes)
     before = {id: [e.source.node for e in graph.edges if e.target.node == id and e.delay is None] for id in graph.nodes}
+    # Nodes of a graph with errors have no order; they come last.
     for id in [*order, *sorted(set(graph.nodes) - set(order))]:
         column[id] = 1 + max((column.get(each, -1) for each in before[id]), default=-1)
     rows: dict[int, int] = {}
     places: dict[str, tuple[float, float]] = {}
     for id in sorted(column, key=lambda each: (column[each], each)):
-        at = column[id]
-        places[id] = (at * (WIDTH + 70.0), rows.get(at, 0) * 190.0)
-        rows[at] = rows.get(at, 0) + 1
+        row = rows.setdefault(column[id], 0)
+        places[id] = (column[id] * (WIDTH + GAP), row * COLUMN_HEIGHT)
+        rows[column[id]] += 1
     return places
 
 
 def to_svg(graph: Graph) -> str:
-    """The picture's text."""
+    """Return the SVG text."""
     places = layout_of(graph)
     boxes = {id: _ports(graph, id) for id in graph.nodes}
     heights = {id: HEAD + ROW * max(1, len(a), len(b)) + 8 for id, (a, b) in boxes.items()}
     right = max((x + WIDTH for x, _ in places.values()), default=200) + 40
     bottom = max((places[id][1] + heights[id] for id in graph.nodes), default=80)
-    back = [edge for edge in graph.edges if edge.delay is not None]
-    lines = [
-        _edge(edge, places, boxes, bottom + 24 + 16 * back.index(edge) if edge in back else None)
-        for edge in graph.edges
-    ]
+    delayed = [edge for edge in graph.edges if edge.delay is not None]
+    # Each delayed edge has its own lane below the boxes.
+    lanes = {edge.target: bottom + 24 + 16 * number for number, edge in enumerate(delayed)}
+    lines = [_edge(edge, places, boxes, lanes.get(edge.target)) for edge in graph.edges]
     top = min((y for _, y in places.values()), default=0) - 20
     left = min((x for x, _ in places.values()), default=0) - 40
-    height = bottom + 40 + 16 * len(back) - top
+    height = bottom + 40 + 16 * len(delayed) - top
     body = "\n".join([*lines, *(_box(graph, id, places[id], boxes[id], heights[id]) for id in sorted(graph.nodes))])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:g} {top:g} {right - left:g} {height:g}" '
@@ -67,8 +69,8 @@ def _ports(graph: Graph, id: str) -> tuple[list[str], list[str]]:
     return [*inputs, *sorted(used[0] - set(inputs))], [*outputs, *sorted(used[1] - set(outputs))]
 
 
-def _box(graph: Graph, id: str, at: tuple[float, float], ports: tuple[list[str], list[str]], height: float) -> str:
-    x, y = at
+def _box(graph: Graph, id: str, place: tuple[float, float], ports: tuple[list[str], list[str]], height: float) -> str:
+    x, y = place
     node = graph.nodes[id]
     declared = REGISTRY.find(node.type)
     colour = _COLOURS.get(declared.category if declared else "", "#334155")
@@ -103,12 +105,12 @@ def _edge(
         bend = max(30.0, abs(x2 - x1) / 2)
         return f'<path d="M{x1:g},{y1:g} C{x1 + bend:g},{y1:g} {x2 - bend:g},{y2:g} {x2:g},{y2:g}" fill="none" stroke="#94a3b8"/>'
     initial = "absent" if edge.delay is None or edge.delay.initial is ABSENT else str(edge.delay.initial)
-    way = f"M{x1:g},{y1:g} h14 V{below:g} H{x2 - 14:g} V{y2:g} H{x2:g}"
-    place = f'x="{(x1 + x2) / 2:g}" y="{below - 3:g}" fill="#b45309" text-anchor="middle"'
-    label = f"<text {place}>1 tick, first {escape(initial)}</text>"
-    return f'<path d="{way}" fill="none" stroke="#d97706" stroke-dasharray="5 3"/>{label}'
+    path = f"M{x1:g},{y1:g} h14 V{below:g} H{x2 - 14:g} V{y2:g} H{x2:g}"
+    label_at = f'x="{(x1 + x2) / 2:g}" y="{below - 3:g}" fill="#b45309" text-anchor="middle"'
+    label = f"<text {label_at}>1 tick, first {escape(initial)}</text>"
+    return f'<path d="{path}" fill="none" stroke="#d97706" stroke-dasharray="5 3"/>{label}'
 
 
-def _end(at: tuple[float, float], names: list[str], port: str, shift: float) -> tuple[float, float]:
+def _end(place: tuple[float, float], names: list[str], port: str, shift: float) -> tuple[float, float]:
     row = names.index(port) if port in names else 0
-    return at[0] + shift, at[1] + HEAD + ROW * row + 8
+    return place[0] + shift, place[1] + HEAD + ROW * row + 8

@@ -1,26 +1,50 @@
-"""Python as people lay it out: literals, long calls, fields."""
+"""Text of generated Python: names, literals, annotations, wrapped lines."""
 
 from __future__ import annotations
 
+import builtins
 import json
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
+# Generated lines fit the 120 columns of the project with one more level of indentation.
 WIDTH = 116
+# Names that generated programs use themselves.
+OURS = (
+    *("config", "Config", "train", "tick", "rollouts", "dataclass", "partial", "annotations", "tyro", "NAME", "ABOUT"),
+    *("main", "self"),
+)
+
+
+class Names:
+    """Unique names for generated code: a name that is used or reserved gets a suffix."""
+
+    def __init__(self, *used: str) -> None:
+        self.used = {*used, *OURS, *dir(builtins), "_"}
+
+    def new(self, wanted: str) -> str:
+        """Return `wanted`, or a similar name that is free."""
+        name, count = wanted, 1
+        while name in self.used or keyword.iskeyword(name) or keyword.issoftkeyword(name) or name.startswith("__"):
+            count += 1
+            name = f"{wanted.lstrip('_') or 'x'}_{count}" if count > 2 or name.startswith("__") else f"{wanted}_"
+        self.used.add(name)
+        return name
 
 
 def code_function(name: str, params: Mapping[str, Any]) -> list[str]:
-    """A code node as a function whose last line gives its outputs."""
+    """Return a Code node as a function whose last line returns its outputs."""
     source = str(params["source"]).strip("\n")
     lines = [f"    {line}" if line.strip() else "" for line in source.splitlines()] or ["    pass"]
     outputs = params["outputs"]
-    gives = f"    return {', '.join(outputs)}" if outputs else "    return None"
-    marks = "  # in the first tick only" if params["once"] else ""
-    return [f"def {name}({', '.join(params['inputs'])}):{marks}", *lines, gives]
+    last = f"    return {', '.join(outputs)}" if outputs else "    return None"
+    mark = "  # in the first tick only" if params["once"] else ""
+    return [f"def {name}({', '.join(params['inputs'])}):{mark}", *lines, last]
 
 
 def tidy(value: Any) -> Any:
-    """Schedules as the short text that stands for them."""
+    """Return schedules as their short text, and lists as tuples."""
     if isinstance(value, dict) and value.get("kind") in ("linear", "cosine"):
         return f"{'lin' if value['kind'] == 'linear' else 'cos'}_{value['start']!r}_{value['end']!r}"
     if isinstance(value, list):
@@ -29,8 +53,9 @@ def tidy(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """Python for a value of a parameter."""
+    """Return the Python literal of a parameter value."""
     match value:
+        # Double quotes, as the formatter of the project writes them.
         case str():
             return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
         case dict() if "kind" in value:
@@ -45,7 +70,8 @@ def literal(value: Any) -> str:
 
 
 def wrapped(line: str, indent: int, *, tight: str = "") -> list[str]:
-    """A line, or, where it is too long, its outermost call with one argument a line."""
+    """Return a line; if it is too long, its outermost call with one argument per line."""
+    # A simple layout is enough: generated lines have at most one long call.
     depth = len(line) - len(line.lstrip())
     closing = line.rstrip()[-1:]
     opening = line.find({")": "(", "}": "{"}.get(closing, "("))
@@ -59,26 +85,26 @@ def wrapped(line: str, indent: int, *, tight: str = "") -> list[str]:
 
 
 def _arguments(text: str) -> list[str]:
-    """Split at commas that are in no bracket and no string."""
+    """Split at commas outside of brackets and strings."""
     parts, depth, inside, escaped = [""], 0, False, False
-    for sign in text:
+    for char in text:
         if inside:
-            escaped, inside = sign == "\\" and not escaped, not (sign == '"' and not escaped)
-        elif sign == '"':
+            escaped, inside = char == "\\" and not escaped, not (char == '"' and not escaped)
+        elif char == '"':
             inside = True
-        elif sign in "([{":
+        elif char in "([{":
             depth += 1
-        elif sign in ")]}":
+        elif char in ")]}":
             depth -= 1
-        if sign == "," and depth == 0 and not inside:
+        if char == "," and depth == 0 and not inside:
             parts.append("")
         else:
-            parts[-1] += sign
+            parts[-1] += char
     return [part.strip() for part in parts if part.strip()]
 
 
 def annotation(value: Any) -> str:
-    """The type of a field of Config with this value."""
+    """Return the annotation of a Config field with this value."""
     match value:
         case bool():
             return "bool"

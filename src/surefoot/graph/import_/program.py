@@ -1,9 +1,10 @@
-"""An exported program as the graph it was written from: read from the block below it, else from its code."""
+"""Graphs from exported programs and from JSON of this or other programs. Nothing that is read is run."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from surefoot.graph.import_.script_reader import ScriptReader
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import params_to_json, read_params
-from surefoot.graph.spec.text import MOST_BYTES
+from surefoot.graph.spec.text import FORMAT, MOST_BYTES, from_json, parse_json
+
+_READERS: dict[str, str] = {}
+"""{format: module with the functions `is_workflow(content)` and `from_workflow(text)`}"""
 
 
 @dataclass(slots=True)
@@ -25,8 +29,25 @@ class Imported:
     notes: list[str] = field(default_factory=list[str])
 
 
+def register_format(name: str, module: str) -> None:
+    """Let `from_json_text` read another format with the functions `is_workflow` and `from_workflow` of `module`."""
+    _READERS[name] = module
+
+
+def from_json_text(text: str) -> Imported:
+    """Read a graph from its JSON, or from JSON of a registered format."""
+    content = parse_json(text)
+    if content.get("format") == FORMAT:
+        return Imported(from_json(content))
+    for module in _READERS.values():
+        reader = import_module(module)
+        if reader.is_workflow(content):
+            return reader.from_workflow(text)
+    raise GraphError(f"this is not {' or '.join([f'a graph with format {FORMAT!r}', *_READERS])}")
+
+
 def import_program(path: Path | str) -> Imported:
-    """Read a file."""
+    """Read a program from a file."""
     path = Path(path)
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -37,7 +58,11 @@ def import_program(path: Path | str) -> Imported:
 
 
 def from_program(text: str) -> Imported:
-    """Read a program's text; nothing in it is run."""
+    """Return the graph of an exported program; an edited script is read from its code.
+
+    Args:
+        text: The text of a program that `surefoot graph export` wrote.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
@@ -45,35 +70,35 @@ def from_program(text: str) -> Imported:
     program, graph, unchanged = split_block(text)
     if graph is not None and unchanged:
         return Imported(graph)
+    # An edited script is read from its code; a standalone program has no code that stands for single nodes.
     if MARK not in (ast.get_docstring(tree) or ""):
         return Imported(*ScriptReader(program, tree).read())
     if graph is None:
         raise GraphError(
-            "this program stands alone and the graph in its last lines is missing; a program that stands alone is read back "
-            "from there only: export the graph again"
+            "the graph in the last lines of this standalone program is missing, and it cannot be read from the code; export "
+            "the graph again"
         )
     return _edited(program, tree, graph)
 
 
 def _edited(text: str, tree: ast.Module, graph: Graph) -> Imported:
-    """A program that stands alone and was edited: its graph with the new values; other changes become code nodes."""
+    """Return the graph of an edited standalone program: new Config values are taken over, other changes become Code nodes."""
     writer = writer_of(graph)
-    exported = ast.parse(writer.text()).body
-    same = {ast.unparse(each) for each in exported}
+    exported = {ast.unparse(each) for each in ast.parse(writer.text()).body}
     notes: list[str] = []
     for each in tree.body[1:]:
         if isinstance(each, ast.ClassDef) and each.name == "Config":
             _take_values(each, writer, graph)
-        elif ast.unparse(each) not in same:
+        elif ast.unparse(each) not in exported:
             id = f"code_{1 + sum(node.type == 'Code' for node in graph.nodes.values())}"
             source = "\n".join(text.splitlines()[each.lineno - 1 : each.end_lineno])
             graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), {"source": source, "once": True}, who=id))
-            notes.append(f"line {each.lineno}: {source.splitlines()[0][:60]!r} was changed by hand; it is kept as {id}")
+            notes.append(f"line {each.lineno}: {source.splitlines()[0][:60]!r} was edited; it is now the node {id}")
     return Imported(graph, notes)
 
 
 def _take_values(config: ast.ClassDef, writer: StandaloneWriter, graph: Graph) -> None:
-    """Set what differs between this Config and the graph's own."""
+    """Set the parameters whose values in Config differ from the graph."""
     new: dict[str, Any] = {}
     for each in config.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None:
@@ -81,7 +106,7 @@ def _take_values(config: ast.ClassDef, writer: StandaloneWriter, graph: Graph) -
                 new[each.target.id] = ast.literal_eval(each.value)
             except ValueError as why:
                 raise GraphError(
-                    f"line {each.lineno}: {each.target.id} has no plain value; nothing is run to find out"
+                    f"line {each.lineno}: {each.target.id} is not a literal value; nothing is run to compute it"
                 ) from why
     for name in ("seed", "total_steps"):
         setattr(graph.run, name, new.get(name, getattr(graph.run, name)))
@@ -90,6 +115,7 @@ def _take_values(config: ast.ClassDef, writer: StandaloneWriter, graph: Graph) -
         for name, (param, part, value) in writer.fields.values(firing).items():
             if new.get(name, value) == value:
                 continue
-            whole = changed.get(param, params_to_json(firing.declared, firing.params)[param])
-            changed[param] = whole | {part: new[name]} if part else new[name]
+            # A schedule has one field for its start and one for its end.
+            content = changed.get(param, params_to_json(firing.declared, firing.params)[param])
+            changed[param] = content | {part: new[name]} if part else new[name]
         graph.nodes[firing.id].params |= read_params(firing.declared, changed, who=firing.id)

@@ -1,6 +1,6 @@
-"""An exported script whose graph block is gone or out of date, read statement by statement. Nothing is run.
+"""Read the code of an exported script whose graph block is missing or out of date, statement by statement. Nothing is run.
 
-A statement that stands for no node becomes a code node, never a guess.
+A statement that is not part of a node becomes a Code node.
 """
 
 from __future__ import annotations
@@ -14,39 +14,40 @@ from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.declare import NodeType, code_type
-from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
+from surefoot.graph.spec.model import ABSENT, Delay, Edge, End, Graph, Node, require_name
 from surefoot.graph.spec.params import read_params
 from surefoot.graph.wiring import ROLES, connect_plain
 
 _COMMENT = re.compile(r"\s*# \[node (\w+)\] (\S+)(?: @ (-?[\d.e+]+),(-?[\d.e+]+))?")
 RUN = ("seed", "total_steps", "path")
+# Modules from which scripts import runtime classes; earlier versions used the second.
 _FROM = ("surefoot.graph.runtime", "surefoot.graph.nodes")
-"""Where scripts import runtime classes from; the second is that of scripts of earlier versions."""
 
 
 class ScriptReader:
-    """Reads one script; `read` returns its graph and notes on what could not be read as nodes."""
+    """Reads one script; `read` returns its graph and notes on statements that became Code nodes."""
 
     def __init__(self, text: str, tree: ast.Module) -> None:
         self.lines, self.tree = text.splitlines(), tree
         self.graph, self.notes = Graph(), list[str]()
         self.config: dict[str, Any] = {}
         self.used: set[str] = set()
+        """Fields of Config that nodes use."""
         self.classes: dict[str, NodeType] = {}
-        """Names in the program that stand for kinds of nodes."""
+        """{imported name: node type}"""
         self.nodes: dict[str, str] = {}
         """{variable: node}"""
         self.types: dict[str, NodeType] = {}
         self.outputs: dict[str, End] = {}
-        """{variable: who says it}"""
+        """{variable: the output that it holds}"""
         self.initial: dict[str, Any] = {}
-        """{register: its first value}"""
+        """{register: its initial value}"""
         self.carried: dict[str, str] = {}
-        """{register: the variable it takes over at the end of a tick}"""
-        self.kept: dict[str, str] = {}
-        """{variable that keeps a last value: what it keeps}"""
-        self.at_end: set[str] = set()
-        """Of those, the ones that are set after all nodes have fired."""
+        """{register: the variable that it takes over at the end of a tick}"""
+        self.held: dict[str, str] = {}
+        """{register that holds the last value: its variable}"""
+        self.set_last: set[str] = set()
+        """Registers that are set after all nodes have fired."""
         self.late: list[tuple[End, str, Delay | None, int]] = []
         """(target, variable, delay, line) of edges whose source may come further down."""
 
@@ -58,16 +59,12 @@ class ScriptReader:
                     continue
                 case ast.ImportFrom(module=module, names=names):
                     for each in names:
-                        self._import(module or "", each)
+                        type = REGISTRY.by_runtime(each.name) or REGISTRY.by_runtime(f"{each.name}Node")
+                        type = type or REGISTRY.find(each.name)
+                        if type is not None and (module in _FROM or type.runtime == f"{module}:{each.name}"):
+                            self.classes[each.asname or each.name] = type
                 case ast.ClassDef(name="Config"):
-                    for line in statement.body:
-                        match line:
-                            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                                self.config[name] = _literal(value, name)
-                            case ast.Expr(value=ast.Constant()):
-                                continue
-                            case _:
-                                raise GraphError(f"line {line.lineno}: Config has fields with plain values only")
+                    self._read_config(statement)
                 case ast.Assign(targets=[ast.Name(id="NAME")], value=ast.Constant(value=str(name))):
                     self.graph.name = name
                 case ast.Assign(targets=[ast.Name(id="ABOUT")], value=ast.Constant(value=str(about))):
@@ -75,15 +72,13 @@ class ScriptReader:
                 case ast.FunctionDef(name="train"):
                     train = statement
                 case _:
-                    self._code(statement, once=True)
+                    self._add_statement(statement, once=True)
         if train is None:
-            raise GraphError(
-                "there is no function train(config) in it; only programs of `surefoot graph export` are read back"
-            )
-        self._body(train.body)
+            raise GraphError("there is no function train(config); only programs of `surefoot graph export` are read")
+        self._read_train(train.body)
         for target, variable, delay, line in self.late:
             if variable not in self.outputs:
-                raise GraphError(f"line {line}: {target} reads {variable!r}, which no node has said")
+                raise GraphError(f"line {line}: {target} reads {variable!r}, which is not the output of a node")
             self.graph.edges.append(Edge(self.outputs[variable], target, delay))
         for name in RUN:
             if name in self.config:
@@ -92,30 +87,36 @@ class ScriptReader:
             self.notes.append(f"Config.{name} belongs to no node and is left out")
         return self.graph, self.notes
 
-    def _import(self, module: str, each: ast.alias) -> None:
-        known = REGISTRY.by_runtime(each.name) or REGISTRY.by_runtime(f"{each.name}Node") or REGISTRY.find(each.name)
-        if known is not None and (module in _FROM or known.runtime == f"{module}:{each.name}"):
-            self.classes[each.asname or each.name] = known
+    def _read_config(self, config: ast.ClassDef) -> None:
+        for line in config.body:
+            match line:
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    self.config[name] = _literal(value, name)
+                case ast.Expr(value=ast.Constant()):
+                    continue
+                case _:
+                    raise GraphError(f"line {line.lineno}: Config must have fields with literal values only")
 
-    def _body(self, statements: list[ast.stmt]) -> None:
+    def _read_train(self, statements: list[ast.stmt]) -> None:
         loop = next((each for each in statements if isinstance(each, ast.For)), None)
         if loop is not None:
-            self._look_ahead(loop.body)
-            for each in reversed(loop.body):  # after the last call there are only assignments
+            self._find_registers(loop.body)
+            # After the last call of the loop there are only assignments.
+            for each in reversed(loop.body):
                 if not isinstance(each, ast.Assign) or isinstance(each.value, ast.Call):
                     break
-                self.at_end |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+                self.set_last |= {target.id for target in each.targets if isinstance(target, ast.Name)}
         for each in statements:
             match each:
                 case ast.For() if each is loop:
-                    self._loop(each)
+                    self._read_loop(each)
                 case ast.Return() | ast.Expr(value=ast.Constant(value=str())):
                     continue
                 case _:
-                    self._statement(each, in_loop=False)
+                    self._read_statement(each, in_loop=False)
 
-    def _look_ahead(self, statements: list[ast.stmt]) -> None:
-        """Which names carry a value into the next tick, and which keep their last one."""
+    def _find_registers(self, statements: list[ast.stmt]) -> None:
+        """Find the variables that carry a value to the next tick, and those that hold the last one."""
         for each in statements:
             match each:
                 case ast.Assign(targets=[ast.Name(id=to)], value=ast.Name(id=source)):
@@ -124,96 +125,91 @@ class ScriptReader:
                     targets=[ast.Name(id=to)],
                     value=ast.IfExp(body=ast.Name(id=source), orelse=ast.Name(id=other), test=ast.Compare()),
                 ) if to == other:
-                    self.kept[to] = source
+                    self.held[to] = source
                 case ast.If(body=body):
-                    self._look_ahead(body)
+                    self._find_registers(body)
                 case _:
                     continue
 
-    def _loop(self, loop: ast.For) -> None:
+    def _read_loop(self, loop: ast.For) -> None:
         match loop.iter:
             case ast.Name(id="rollouts"):
                 trainer = next(id for id, node in self.graph.nodes.items() if node.type == "PPOTrainerNode")
-                self._say(loop.target, trainer, loop)
+                self._name_outputs(loop.target, trainer, loop)
             case ast.Call(func=ast.Name(id="range"), args=[ast.Call(func=ast.Name(id="ticks_for"))]):
-                for name in ast.walk(loop.iter):
-                    if isinstance(name, ast.Attribute):
-                        self.used.add(name.attr)
+                self.used |= {name.attr for name in ast.walk(loop.iter) if isinstance(name, ast.Attribute)}
             case _:
-                raise GraphError(f"line {loop.lineno}: this loop is not one of ticks or rollouts")
-        self._block(loop.body)
-
-    def _block(self, statements: list[ast.stmt]) -> None:
-        for each in statements:
-            match each:
-                case ast.If(body=body, orelse=[]) if all(self._is_known(inner) for inner in body):
-                    self._block(body)
-                case _:
-                    self._statement(each, in_loop=True)
+                raise GraphError(f"line {loop.lineno}: this is not a loop over ticks or rollouts")
+        for each in loop.body:
+            # A condition on values of nodes; its statements are read as if they were in the loop itself.
+            if isinstance(each, ast.If) and not each.orelse and all(map(self._is_known, each.body)):
+                for inner in each.body:
+                    self._read_statement(inner, in_loop=True)
+            else:
+                self._read_statement(each, in_loop=True)
 
     def _is_known(self, each: ast.stmt) -> bool:
         match each:
             case ast.Assign(value=ast.Call(func=ast.Name(id=name))) | ast.Expr(value=ast.Call(func=ast.Name(id=name))):
                 return name in self.nodes
             case ast.Assign(targets=[ast.Name(id=name)]):
-                return name in self.carried or name in self.kept
+                return name in self.carried or name in self.held
             case _:
                 return False
 
-    def _statement(self, each: ast.stmt, *, in_loop: bool) -> None:
+    def _read_statement(self, each: ast.stmt, *, in_loop: bool) -> None:
         match each:
             case ast.Assign(
                 targets=[ast.Name(id=name)],
-                value=ast.Call(func=ast.Name(id=kind), args=[], keywords=words)
-                | ast.Call(func=ast.Name(id="partial"), args=[ast.Name(id=kind)], keywords=words),
-            ) if kind in self.classes:
-                self._node(name, self.classes[kind], words, each)
+                value=ast.Call(func=ast.Name(id=type), args=[], keywords=words)
+                | ast.Call(func=ast.Name(id="partial"), args=[ast.Name(id=type)], keywords=words),
+            ) if type in self.classes:
+                self._add_node(name, self.classes[type], words, each)
             case ast.Assign(targets=[ast.Name(id="rollouts")], value=ast.Call(func=ast.Name(id="Rollouts"), args=args)):
-                self._plain(args, each)
+                self._connect_rollouts(args, each)
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=name)) as call) if name in self.nodes:
-                self._fired(self.nodes[name], call)
-                self._say(target, self.nodes[name], each)
+                self._connect_call(self.nodes[name], call)
+                self._name_outputs(target, self.nodes[name], each)
             case ast.Expr(value=ast.Call(func=ast.Name(id=name)) as call) if name in self.nodes:
-                self._fired(self.nodes[name], call)
+                self._connect_call(self.nodes[name], call)
             case ast.Assign(targets=[ast.Name(id=to)], value=ast.Attribute(value=ast.Name(id=name), attr="policy")) if (
                 name in self.nodes
             ):
                 self.outputs[to] = End(self.nodes[name], "model")
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in self.carried or name in self.kept:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in self.carried or name in self.held:
                 if not in_loop:
                     self.initial[name] = _literal(value, name)
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)) if in_loop:
-                pass  # said anew in this tick, or said once
+            case ast.Assign(targets=[ast.Name()], value=ast.Constant(value=None)) if in_loop:
+                pass  # Clears a value that is set in this tick or in the first one.
             case ast.FunctionDef() if self._comment(each) is not None:
-                self._own_code(each)
+                self._add_function(each)
             case ast.Pass():
                 pass
             case _:
-                self._code(each, once=not in_loop)
+                self._add_statement(each, once=not in_loop)
 
     def _comment(self, each: ast.stmt) -> re.Match[str] | None:
         return _COMMENT.fullmatch(self.lines[each.lineno - 2]) if each.lineno >= 2 else None
 
     def _new_id(self, each: ast.stmt, variable: str) -> str:
-        found = self._comment(each)
-        id = found[1] if found is not None else variable
-        if not NAME.fullmatch(id):
-            raise GraphError(f"line {each.lineno}: {id[:40]!r} cannot be the name of a node")
+        comment = self._comment(each)
+        id = require_name(comment[1] if comment is not None else variable, f"line {each.lineno}: a node")
         if id in self.graph.nodes:
-            raise GraphError(f"line {each.lineno}: there is a node {id!r} already")
-        if found is not None and found[3] is not None:
-            self.graph.layout[id] = (float(found[3]), float(found[4]))
+            raise GraphError(f"line {each.lineno}: there is already a node {id!r}")
+        if comment is not None and comment[3] is not None:
+            self.graph.layout[id] = (float(comment[3]), float(comment[4]))
         return id
 
-    def _node(self, variable: str, declared: NodeType, words: list[ast.keyword], each: ast.stmt) -> None:
-        found = self._comment(each)
-        named = REGISTRY.find(found[2]) if found is not None else None
+    def _add_node(self, variable: str, declared: NodeType, words: list[ast.keyword], each: ast.stmt) -> None:
+        comment = self._comment(each)
+        named = REGISTRY.find(comment[2]) if comment is not None else None
+        # Several types may share a runtime class; the comment has the type.
         if named is not None and named.runtime == declared.runtime:
             declared = named
         id, params = self._new_id(each, variable), dict[str, Any]()
         for word in words:
             if word.arg is None:
-                raise GraphError(f"line {each.lineno}: ** is not read back")
+                raise GraphError(f"line {each.lineno}: ** cannot be read")
             if word.arg in (*RUN, "into") and declared.param(word.arg) is None:
                 continue
             match word.value:
@@ -225,60 +221,53 @@ class ScriptReader:
         self.graph.nodes[id] = Node(declared.name, read_params(declared, params, who=f"line {each.lineno}"))
         self.nodes[variable], self.types[id] = id, declared
 
-    def _plain(self, args: list[ast.expr], each: ast.stmt) -> None:
-        names = [arg.id for arg in args if isinstance(arg, ast.Name)]
-        if len(names) != len(ROLES) or not all(name in self.nodes for name in names):
-            raise GraphError(f"line {each.lineno}: Rollouts takes the six nodes {', '.join(ROLES)}")
-        ids = {role: self.nodes[name] for role, name in zip(ROLES, names, strict=True)}
-        for role, id in ids.items():
-            if self.graph.nodes[id].type != ROLES[role]:
-                raise GraphError(
-                    f"line {each.lineno}: {id} is a {self.graph.nodes[id].type}; there must be a {ROLES[role]}"
-                )
-        connect_plain(self.graph, ids)
+    def _connect_rollouts(self, args: list[ast.expr], each: ast.stmt) -> None:
+        ids = [self.nodes.get(arg.id, "") for arg in args if isinstance(arg, ast.Name)]
+        types = [self.graph.nodes[id].type if id else "" for id in ids]
+        if types != list(ROLES.values()):
+            raise GraphError(f"line {each.lineno}: Rollouts takes six nodes: {', '.join(ROLES.values())}")
+        connect_plain(self.graph, dict(zip(ROLES, ids, strict=True)))
 
-    def _fired(self, id: str, call: ast.Call) -> None:
-        """The edges into a node, from the arguments of its call."""
+    def _connect_call(self, id: str, call: ast.Call) -> None:
+        """Add the edges into a node from the arguments of its call."""
         ports = [port.name for port in self.types[id].inputs]
-        for port, arg in zip(ports, call.args, strict=False):
-            self._connect(End(id, port), arg, call)
-        for word in call.keywords:
-            if word.arg is None:
-                raise GraphError(f"line {call.lineno}: ** is not read back")
-            self._connect(End(id, word.arg), word.value, call)
+        arguments = [*zip(ports, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
+        for port, arg in arguments:
+            if port is None:
+                raise GraphError(f"line {call.lineno}: ** cannot be read")
+            target = End(id, port)
+            if not isinstance(arg, ast.Name):
+                text = ast.unparse(arg)[:60]
+                raise GraphError(
+                    f"line {call.lineno}: {target} gets {text!r}; pass a variable with the output of a node"
+                )
+            name = arg.id
+            # A register that holds a value and is set at the end of the tick is a delay; set in between it only holds.
+            if name in self.carried or (name in self.held and name in self.initial and name in self.set_last):
+                initial = self.initial.get(name)
+                delay = Delay(ABSENT if initial is None else initial)
+                self.late.append((target, self.carried.get(name) or self.held[name], delay, call.lineno))
+            elif name in self.held:
+                self.late.append((target, self.held[name], None, call.lineno))
+            elif name in self.outputs:
+                self.graph.edges.append(Edge(self.outputs[name], target))
+            else:
+                raise GraphError(f"line {call.lineno}: {target} reads {name!r}, which is not the output of a node")
 
-    def _connect(self, target: End, arg: ast.expr, call: ast.Call) -> None:
-        if not isinstance(arg, ast.Name):
-            raise GraphError(
-                f"line {call.lineno}: {target} is given {ast.unparse(arg)[:60]!r}; give it a name that a node says"
-            )
-        name = arg.id
-        # A name that keeps a value and is set at the end of the tick is a delay; set in its middle it only holds.
-        if name in self.carried or (name in self.kept and name in self.initial and name in self.at_end):
-            source = self.carried.get(name) or self.kept[name]
-            initial = self.initial.get(name)
-            self.late.append((target, source, Delay(ABSENT if initial is None else initial), call.lineno))
-        elif name in self.kept:
-            self.late.append((target, self.kept[name], None, call.lineno))
-        elif name in self.outputs:
-            self.graph.edges.append(Edge(self.outputs[name], target))
-        else:
-            raise GraphError(f"line {call.lineno}: {target} reads {name!r}, which no node has said")
-
-    def _say(self, target: ast.expr, id: str, each: ast.stmt) -> None:
-        """Which variables hold a node's outputs."""
+    def _name_outputs(self, target: ast.expr, id: str, each: ast.stmt) -> None:
+        """Record the variables that hold the outputs of a node."""
         names = target.elts if isinstance(target, ast.Tuple) else [target]
         ports = [port.name for port in self.types[id].outputs]
-        if len(names) > len(ports):
-            raise GraphError(f"line {each.lineno}: {id} has {len(ports)} outputs, not {len(names)}")
-        for name, port in zip(names, ports, strict=False):
-            if not isinstance(name, ast.Name):
-                raise GraphError(f"line {each.lineno}: outputs are given plain names")
-            if name.id != "_":
-                self.outputs[name.id] = End(id, port)
+        if len(names) > len(ports) or not all(isinstance(name, ast.Name) for name in names):
+            raise GraphError(f"line {each.lineno}: assign the {len(ports)} outputs of {id} to as many variables")
+        self.outputs |= {
+            name.id: End(id, port)
+            for name, port in zip(names, ports, strict=False)
+            if isinstance(name, ast.Name) and name.id != "_"
+        }
 
-    def _own_code(self, each: ast.FunctionDef) -> None:
-        """A code node as the export writes it: a function whose last line gives its outputs."""
+    def _add_function(self, each: ast.FunctionDef) -> None:
+        """Add a Code node as the export writes it: a function whose last line returns its outputs."""
         first, last = each.body[0], each.body[-1]
         outputs: tuple[str, ...] = ()
         end = last.end_lineno
@@ -291,42 +280,39 @@ class ScriptReader:
         self._add_code(id, self.lines[first.lineno - 1 : end], inputs, outputs, once)
         self.nodes[each.name] = id
 
-    def _code(self, statement: ast.stmt, *, once: bool) -> None:
-        """A statement that stands for no node, kept as it is."""
+    def _add_statement(self, statement: ast.stmt, *, once: bool) -> None:
+        """Add a statement that is not part of a node as a Code node."""
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
         inputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Load) and n.id in self.outputs)
+        # A variable that a later call reads is an output of the Code node.
         calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
         later = {arg.id for call in calls for arg in call.args if isinstance(arg, ast.Name)}
         outputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store) and n.id in later)
         id = f"code_{1 + sum(node.type == 'Code' for node in self.graph.nodes.values())}"
         lines = self.lines[statement.lineno - 1 : statement.end_lineno]
-        source = self._add_code(id, lines, tuple(inputs), tuple(outputs), once)
-        for name in inputs:
-            self.graph.edges.append(Edge(self.outputs[name], End(id, name)))
-        for name in outputs:
-            self.outputs[name] = End(id, name)
-        self.notes.append(
-            f"line {statement.lineno}: {source.splitlines()[0][:60]!r} stands for no node; it is kept as {id}"
-        )
+        self._add_code(id, lines, tuple(inputs), tuple(outputs), once)
+        self.graph.edges += [Edge(self.outputs[name], End(id, name)) for name in inputs]
+        self.outputs |= {name: End(id, name) for name in outputs}
+        text = lines[0].strip()[:60]
+        self.notes.append(f"line {statement.lineno}: {text!r} is not part of a node; it is now the Code node {id}")
 
     def _add_code(
         self, id: str, lines: list[str], inputs: tuple[str, ...], outputs: tuple[str, ...], once: bool
-    ) -> str:
-        """Add a code node; return its source."""
+    ) -> None:
         source = textwrap.dedent("\n".join(lines))
         params: dict[str, Any] = {"source": source, "inputs": inputs, "outputs": outputs}
         params |= {"once": True} if once else {}
         self.graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), params, who=id))
         self.types[id] = code_type(REGISTRY.get("Code"), id, self.graph.nodes[id].params)
-        return source
 
 
 def _literal(value: ast.expr, what: str) -> Any:
     try:
-        found = ast.literal_eval(value)
+        result = ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as why:
         raise GraphError(
-            f"line {value.lineno}: {what} is {ast.unparse(value)[:60]!r}; plain values are read back, nothing is run"
+            f"line {value.lineno}: {what} is {ast.unparse(value)[:60]!r}; only literal values are read, nothing is run"
         ) from why
-    many = as_list(found)
-    return found if many is None else list(many)
+    # Parameters are lists in JSON; scripts write tuples.
+    many = as_list(result)
+    return result if many is None else list(many)

@@ -9,6 +9,7 @@ from surefoot.graph.nodes.catalogue import declare
 from surefoot.graph.spec.declare import Misfit, Types
 from surefoot.graph.spec.types import ANY, CONST, TICK, Clock, Type, may_meet, misfit, when
 
+# Eight ports per box; more environments need a second Batch behind the first.
 LETTERS = tuple("abcdefgh")
 
 
@@ -18,6 +19,7 @@ def _or(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
         raise Misfit(port, "an OR merges two or more sources; connect another one, or remove the OR")
     if params["mode"] == "fby" and set(inputs) != {"a", "b"}:
         raise Misfit("c", "in mode fby, a is the first value and b the following ones; disconnect c")
+    # Inputs behind a delay have no type in the first pass of the inference.
     known = [(name, type) for name, type in inputs.items() if type.kind != "any"]
     for name, type in known[1:]:
         first, expected = known[0]

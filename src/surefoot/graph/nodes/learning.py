@@ -32,6 +32,7 @@ def _agent(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
     else:
         dtype, row = "float32", (size,) if isinstance(size, int) else size
     streams: int | str = obs.parts[0][2][0] if obs.parts else "N"
+    # The mask restricts the action; the network does not read it.
     parts = None if obs.parts is None else tuple(part for part in obs.parts if part[0] != MASK)
     return {
         "policy_output": Type("policy_output", dtype, (streams, *row), parts, obs.tags),
@@ -90,6 +91,7 @@ def _trainer(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
 
 def _trainer_clocks(params: Mapping[str, Any], inputs: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
     fires = NODES["PPOTrainerNode"].firing(inputs)
+    # A rollout is a fixed number of steps; a tick without one would leave a gap in it.
     if fires != TICK:
         raise Misfit("policy_outputs", f"the trainer needs a step in every tick; its inputs have the clock {fires}")
     return fires, {port.name: every(params["rollout_steps"]) for port in NODES["PPOTrainerNode"].outputs}
@@ -124,6 +126,7 @@ def _manager_clocks(params: Mapping[str, Any], inputs: Mapping[str, Clock]) -> t
 
 def _goals(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
     world = inputs.get("sim_handle", Type("world"))
+    # Rooms lie in a plane.
     size = 2 if params["goals"] == "rooms" else len(params["coordinates"])
     if world.parts is None:
         return {"sim_handle": world, "observations": Type("obs")}

@@ -21,7 +21,7 @@ from surefoot.town.sim.world import TownWorld
 # The editor checks a graph after every change, and making an environment takes milliseconds to seconds.
 @functools.lru_cache(maxsize=256)
 def spaces_of(name: str, backend: str) -> tuple[ObservationSpace, ActionSpace] | str:
-    """Return the spaces of an environment, or a sentence that says why it cannot be made."""
+    """Return the spaces of an environment, or the reason why it cannot be made."""
     from surefoot.envs.make import make_world
 
     if backend == "isaaclab":
@@ -59,6 +59,7 @@ def world_types(observation: ObservationSpace, action: ActionSpace, streams: int
             dtype, shape = "float32", (streams, len(action.nvec) + action.box.size)
         case Box():
             dtype, shape = "float32", (streams, *action.shape)
+    # Sorted: dicts of observations have no fixed order.
     parts = tuple(sorted((name, box.dtype, (streams, *box.shape)) for name, box in observation.items()))
     raw = frozenset({"raw"})
     return {
@@ -103,6 +104,7 @@ def _same_rows(actions: tuple[int | str, ...], expected: tuple[int | str, ...]) 
     """Return whether two shapes have as many rows and as many numbers per row, as far as the sizes are known."""
     if isinstance(actions[0], int) and isinstance(expected[0], int) and actions[0] != expected[0]:
         return False
+    # A size that is not known yet may still fit.
     if any(isinstance(n, str) for n in (*actions[1:], *expected[1:])):
         return True
     return math.prod(map(int, actions[1:])) == math.prod(map(int, expected[1:]))

@@ -135,6 +135,7 @@ class QueueEngine:
     def run(self, ticks: int | None = None) -> int:
         """Run to the end, or for some ticks, and return the number of ticks."""
         ticks = self.plan.ticks if ticks is None else min(ticks, self.plan.ticks)
+        # fork starts in milliseconds and knows custom nodes of the main script.
         context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
         routes = channels(self.plan, self.groups, context)
         results = [context.Pipe(duplex=False) for _ in self.groups[1:]]
@@ -170,6 +171,7 @@ class QueueEngine:
                     self.nodes[id] = SimpleNamespace(state_dict=lambda weights=weights: weights)
         finally:
             for worker in workers:
+                # Workers end by themselves after their last tick; five seconds cover a slow close of an environment.
                 worker.join(timeout=5.0)
                 if worker.is_alive():
                     worker.terminate()

@@ -112,6 +112,7 @@ class Machine:
         for slot, register, keep in self.carried:
             if not keep or values[slot] is not None:
                 values[register] = values[slot]
+        # Values of the first tick must not be read again in the second.
         if self.tick == 0:
             for slot in self.once:
                 values[slot] = None
@@ -136,6 +137,7 @@ class Machine:
         firing = self.firings[index]
         pairs = zip(firing.inputs, args, strict=True)
         inputs = {each.port.name: self.values[slot] for each, slot in pairs if each.edge is not None}
+        # Errors of the library are sentences; others need the name of their class.
         message = str(why) if isinstance(why, SurefootError) else f"{type(why).__name__}: {why}"
         shapes = ", ".join(f"{name} {brief(value)}" for name, value in inputs.items())
         error = FiringError(

@@ -54,6 +54,7 @@ class PPOAgentNode(RuntimeNode):
             low, high = (tuple(np.ravel(x).tolist()) if np.ndim(x) else float(x) for x in (low, high))
             action = Box(action.shape, low, high)
         self.policy = ActorCritic(space, action, self.config, seed=self.seed)
+        # Minibatches of images would be mapped and cleared by the system again in every layer.
         keep_large_blocks(self.policy)
         for memory in self.policy.network.memories().values():
             memory.by_kernel = self.path != "torch"
@@ -71,6 +72,7 @@ class PPOAgentNode(RuntimeNode):
                 self.actor = kernel_actor(policy, self.seed)
             if self.actor is not None:
                 self.actor.net.refresh()
+            # In the first tick an episode begins in every copy; the delayed input has no value yet.
             starts = np.ones(len(next(iter(observations.values()))), bool)
         mask = observations.get(MASK)
         observations = {

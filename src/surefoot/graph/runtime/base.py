@@ -30,6 +30,7 @@ class RuntimeNode:
     def __init__(
         self, *, seed: int = 0, total_steps: int = 100_000, path: str = "auto", into: Path | str = ".", **params: Any
     ) -> None:
+        # Found by class name, so that exported scripts can construct nodes directly.
         declared = REGISTRY.by_runtime(type(self).__name__)
         assert declared is not None, f"{type(self).__name__} has no declaration in surefoot.graph.nodes"
         self.declared, self.seed, self.total_steps, self.path, self.into = declared, seed, total_steps, path, Path(into)

@@ -62,6 +62,7 @@ class CodeNode(RuntimeNode):
     """Statements as a function of the variables they read. Engines build one only in a trusted graph."""
 
     def setup(self) -> None:
+        # A function, so that the statements have local variables and tracebacks show their lines.
         body = textwrap.indent(self.params.source.strip() or "pass", "    ")
         outputs = self.params.outputs
         returned = ", ".join(outputs) + "," if outputs else ""

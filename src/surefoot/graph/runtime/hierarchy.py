@@ -55,6 +55,7 @@ class HighLevelPPONode(RuntimeNode):
     def __call__(
         self, sim_handle: World, trigger: Any = None
     ) -> tuple[HighLevelPPONode, str | None, dict[str, Any] | None]:
+        # The trigger is delayed by a tick: the worker has learned in the tick before.
         if trigger is None or self.learner is None or self.decisions is None or self.world is None:
             return self, None, None
         progress = min(1.0, self.steps_taken / self.total_steps)
@@ -116,6 +117,7 @@ class SubGoalNode(RuntimeNode):
             self.world.view = View(obs=built(first))
             return self.world, self.world.begin().obs
         if renew is not None:
+            # Open sub-goals were set by the old policy of the manager.
             built(manager.decisions).reset_tape()
             return self.world, self.world.begin().obs
         return self.world, built(observations)

@@ -52,6 +52,7 @@ class EvaluationNode(EveryNode):
         episodes = self.params.episodes
         if self.world is None:
             self.world = make_world(self.params.env_id, min(episodes, STREAMS), backend=self.params.backend)
+        # A fixed seed: two evaluations differ by the policy only.
         played = play(model, self.world, episodes, seed=self.seed + EVAL_SEED_OFFSET, path=self.path)
         return played.mean, played.std
 
@@ -63,6 +64,7 @@ class RecorderNode(RuntimeNode):
 
     def __call__(self, loss_info: dict[str, Any], episodes: list[Episode] | None = None) -> None:
         if self.recorder is None:
+            # Opened late: a graph that fails in its first tick leaves no empty record.
             folder = self.into / self.params.folder
             folder.mkdir(parents=True, exist_ok=True)
             self.recorder = writer.Recorder(folder / "telemetry.ndjson", folder.resolve().name)

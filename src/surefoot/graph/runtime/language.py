@@ -70,6 +70,7 @@ class LMSamplerNode(RuntimeNode):
 
     def setup(self) -> None:
         it = self.params
+        # A model without a download, for tests and the first try.
         model = str(make_tiny(self.into / "tiny")) if it.model == "tiny" else it.model
         config = LMConfig(train=it.train, rank=it.rank, temperature=it.temperature, dtype="float32", seed=self.seed)
         backbone, tokenizer = load_backbone(model, config)
@@ -157,6 +158,7 @@ class KLPenaltyNode(RuntimeNode):
         beta, kl = self.beta.beta, float(arrays.kl().mean())
         # γ is 1. The decay only smooths the exact KL, so the default λ of LMTrainer, 0.95, is used.
         reward = token_rewards(arrays, scores, beta=beta, decay=0.95)
+        # The controller reacts to the KL of this batch in the next one.
         self.beta.see(kl, len(scores))
         stats = {
             "score": float(scores.mean()),
@@ -186,6 +188,7 @@ class LMTrainerNode(RuntimeNode):
         values = {each.setting: getattr(self.params, each.name) for each in self.declared.params}
         self.config = LMConfig(seed=self.seed).ppo(**values, value_clip=None)
         self.learner: Learner | None = None
+        # A step is a response: it is what total_steps counts.
         self.updates = self.env_steps = 0
 
     def __call__(self, tokens: Tokens, language: Language) -> Outputs:

@@ -46,6 +46,7 @@ class Rollouts:
             seed=env.seed,
             path=config.path,
         )
+        # The outputs of the trainer read the episodes that the collector finishes.
         self.ticks.episodes = self.collector.episodes
 
     def __iter__(self) -> Iterator[Outputs]:

@@ -54,6 +54,7 @@ class PPOTrainerNode(RuntimeNode):
         if self.ticks is None:
             self.begin(built(model), len(rewards), policy_outputs.obs, curiosity, schedule)
         ticks, learner = built(self.ticks), built(self.learner)
+        # With dones alone every end counts as a termination; the check warns about it.
         if truncated is None:
             truncated = np.zeros(len(rewards), bool)
         if terminated is None:

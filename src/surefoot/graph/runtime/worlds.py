@@ -50,6 +50,7 @@ class StepNode(RuntimeNode):
         self.lengths = EpisodeLog(0)
 
     def __call__(self, sim_handle: World, actions: np.ndarray, trigger: Any = None) -> tuple[Any, ...]:
+        # The environment arrives as an input, so it is only known now.
         if self.guard is None or self.guard.world is not sim_handle:
             self.guard, self.lengths = NonFiniteGuard(sim_handle, "raise"), EpisodeLog(sim_handle.num_envs)
         step, _ = self.guard.examine(sim_handle.step(actions), self.lengths)
@@ -113,6 +114,7 @@ class ObservationNormalizerNode(RuntimeNode):
         """Observations since the last update."""
 
     def __call__(self, observations: Arrays, update: Any = None) -> tuple[Arrays, ObservationNormalizerNode]:
+        # Not earlier: statistics that change within a rollout would make the probability ratios wrong.
         if update is not None and self.pending:
             for name, part in self.parts.items():
                 part.update(np.concatenate([obs[name].reshape(len(obs[name]), -1) for obs in self.pending]))

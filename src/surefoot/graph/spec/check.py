@@ -62,6 +62,7 @@ class _Checker:
                 self.report("unknown-node", id, "", f"there is no node type {name!r}{REGISTRY.near(name)}")
                 continue
             if "inputs" in node.params and declared.name == "Code":
+                # The ports of a Code node are parameters, so these are read before the type is known.
                 try:
                     node.params = read_params(declared, node.params, who=id)
                     declared = code_type(declared, id, node.params)
@@ -130,6 +131,7 @@ class _Checker:
             if other is not None:
                 message = f"{agent} sets lr to {rate} and {id} sets {other} to {rates[other]}; set it on {id} only"
                 self.report("param", id, other, message)
+            # The check is the only place that sees both nodes; engines read the result.
             self.checked.params[id]["lr"] = rate
 
     def put_in_order(self) -> None:
@@ -171,6 +173,7 @@ class _Checker:
                 sources := [e.source.node for e in self.into[id].values() if e.delay is None and e.source.node in stuck]
             )
         }
+        # The smallest name, so that the same graph always reports the same cycle.
         node, path = min(before), list[str]()
         while node not in path:
             path.append(node)

@@ -67,6 +67,7 @@ class Param:
 
     def read(self, value: Any) -> Any:
         """Return the checked value; text is parsed first unless the parameter is text itself."""
+        # Other programs write numbers as text, and command lines have nothing else.
         if isinstance(value, str) and self.kind.type not in ("str", "text"):
             value = self.kind.parse(value)
         return self.kind.accept(value)
@@ -85,7 +86,7 @@ class Param:
 
 
 class Misfit(Exception):
-    """Raised by `infer` and `clocks`: `message` says what is wrong at the port or parameter `where`."""
+    """Raised by `infer` and `clocks`: `message` is the reason and `where` the port or parameter."""
 
     def __init__(self, where: str, message: str) -> None:
         super().__init__(message)
@@ -214,6 +215,7 @@ class Registry:
 
     def near(self, name: str) -> str:
         """Return advice for an unknown name."""
+        # 0.5 also finds a name without its suffix, such as Step for StepNode; lower values suggest unrelated names.
         close = difflib.get_close_matches(name, sorted(self._names), n=2, cutoff=0.5)
         return f"; did you mean {' or '.join(close)}?" if close else "; `surefoot graph nodes` lists all types"
 

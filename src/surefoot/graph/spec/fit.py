@@ -61,6 +61,7 @@ def _fit(graph: Graph, source: End, target: End, type: Type, port: Port, upstrea
     why = misfit(type, port.type)
     if why is not None:
         return Fit(f"{source} does not fit {target}: {why}")
+    # An edge to a node that leads here without a delay would be a cycle within a tick.
     if target.node != source.node and target.node not in upstream:
         return Fit()
     if not (port.optional or port.type.kind in ("any", "trigger")):
@@ -90,6 +91,7 @@ def _misfits(checked: Checked) -> list[tuple[str, str, str]]:
 def _type_of(graph: Graph, source: End) -> Type:
     if source.node not in graph.nodes:
         raise GraphError(f"there is no node {source.node!r}")
+    # The type inside is only known after flattening; the check reports a misfit.
     if graph.nodes[source.node].type == SUBGRAPH:
         return ANY
     port = _declared(graph, source.node).output(source.port)

@@ -17,6 +17,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 class Absent:
     """The initial value of a delay that has no value in the first tick; only an OR or an optional port accepts it."""
 
+    # One instance, so that `is ABSENT` still holds after a copy.
     _one: Absent | None = None
 
     def __new__(cls) -> Absent:
@@ -123,6 +124,7 @@ class Graph:
             raise GraphError(f"the graph has a node {id!r} already; ids must be unique")
         if isinstance(node, str):
             node = make_node(node, **params)
+        # Copied: a node that was made once may be added to several graphs.
         self.nodes[id] = Node(node.type, dict(node.params), dict(node.ranges))
         if at is not None:
             self.layout[id] = (float(at[0]), float(at[1]))
@@ -185,6 +187,7 @@ class Graph:
         """Return a hash of what the graph computes; name, layout, description, ranges and order do not change it."""
         from surefoot.graph.spec.text import canonical
 
+        # Engines and checkpoints compare this hash, so it must not change when a node is moved on the canvas.
         bare = self.copy()
         bare.layout, bare.about, bare.name = {}, "", ""
         for node in bare.nodes.values():
@@ -205,6 +208,7 @@ def as_end(end: End | str) -> End:
     """Return the port that text such as "agent.model" names."""
     if isinstance(end, End):
         return end
+    # From the right: nodes of a flattened sub-graph may have any name, ports have no dot.
     node, dot, port = end.rpartition(".")
     if not dot or not node or not port:
         raise GraphError(f"{end!r} is not a port; write node.port")
@@ -221,6 +225,7 @@ def require_name(name: Any, what: str) -> str:
 
 
 def _some(names: Mapping[str, Any]) -> str:
+    # Eight names fit on a line; a longer list hides the message.
     first = list(names)[:8]
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return (", ".join(first) + more) if first else "none yet"

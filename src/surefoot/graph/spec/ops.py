@@ -63,6 +63,7 @@ def shown_params(node: Node) -> dict[str, Any]:
 
 def _remove(graph: Graph, op: Mapping[str, Any]) -> Op:
     node, id = _node(graph, op), op["id"]
+    # Read before the removal, which drops position and edges.
     at = graph.layout.get(id)
     edges = [edge for edge in graph.edges if id in (edge.source.node, edge.target.node)]
     graph.remove(id)
@@ -118,6 +119,7 @@ def _rename(graph: Graph, op: Mapping[str, Any]) -> Op:
     def named(end: End) -> End:
         return End(to, end.port) if end.node == id else end
 
+    # Rebuilt in order, so that a rename does not move the node in listings.
     graph.nodes = {to if name == id else name: node for name, node in graph.nodes.items()}
     graph.layout = {to if name == id else name: at for name, at in graph.layout.items()}
     graph.edges = [type(edge)(named(edge.source), named(edge.target), edge.delay) for edge in graph.edges]
@@ -158,6 +160,7 @@ def _within(graph: Graph, op: Mapping[str, Any]) -> Op:
 def _replace(graph: Graph, op: Mapping[str, Any]) -> Op:
     """Replace the content of the graph, for instance after its file was changed by another program."""
     before, new = to_json(graph), _graph_of(op["graph"])
+    # In place: the editor and the history hold references to this graph.
     for name in ("name", "nodes", "edges", "run", "layout", "graphs", "about"):
         setattr(graph, name, getattr(new, name))
     return {"op": "replace", "graph": before}
@@ -244,13 +247,16 @@ class History:
         if self.file is None:
             return
         with open(self.file, "a", encoding="utf-8") as file:
+            # The time is for people who read the log; replay ignores it.
             line: Op = {**op, "t": round(time.time(), 3)}
             file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
             file.flush()
+            # Without fsync a power failure could lose changes that the editor showed as saved.
             os.fsync(file.fileno())
 
     def _replay(self, path: Path) -> None:
         """Apply a log; a torn last line, left by a crash while writing, is cut off."""
+        # Operations that are replayed must not be written again.
         self.file = None
         lines = path.read_text(encoding="utf-8").split("\n")
         for number, line in enumerate(lines[:-1], 1):

@@ -48,6 +48,7 @@ def read_params(declared: NodeType, values: Mapping[str, Any], *, who: str = "")
 def complete_params(declared: NodeType, values: Mapping[str, Any], *, who: str = "") -> dict[str, Any]:
     """Return all parameters with defaults filled in; raise `GraphError` if a required one has no value."""
     result = read_params(declared, values, who=who)
+    # One is enough: the check runs again after every change.
     missing = [param for param in declared.params if param.required and param.name not in result]
     if missing:
         raise GraphError(f"{who or declared.name}: {missing[0].name} must be set; it is {missing[0].kind.legal}")

@@ -47,6 +47,7 @@ def _expand(flat: Graph, id: str, known: dict[str, Graph]) -> None:
     if inner is None:
         names = ", ".join(sorted(known)) or "none"
         raise GraphError(f"node {id}: there is no sub-graph {name[:40]!r}; the graph has {names}")
+    # Definitions inside a sub-graph are visible to the graph that uses it; outer ones win.
     for nested, graph in inner.graphs.items():
         known.setdefault(nested, graph)
     names = {each: f"{id}__{each}" for each, node in inner.nodes.items() if node.type not in (INLET, OUTLET)}
@@ -113,7 +114,7 @@ def _replacements(edge: Edge, id: str, inner: Graph, names: dict[str, str]) -> l
 
 
 def group(graph: Graph, ids: list[str], name: str) -> Op:
-    """Return the operation that replaces nodes by one SubGraph node called `name`, wired as they were."""
+    """Return the operation that replaces nodes by one SubGraph node called `name` with the same edges."""
     inside = set(ids)
     require_name(name, "a sub-graph")
     if not inside or not inside <= set(graph.nodes) or name in graph.nodes:
@@ -141,6 +142,7 @@ def group(graph: Graph, ids: list[str], name: str) -> Op:
                 part.nodes[f"out_{port}"] = Node(OUTLET, {"port": port})
                 part.connect(edge.source, End(f"out_{port}", "value"))
             connects.append(connect_op(End(name, outlets[edge.source]), edge.target, edge.delay))
+    # The new node is drawn in the middle of the nodes that it replaces.
     places = list(part.layout.values())
     at = {"at": [sum(x) / len(places) for x in zip(*places, strict=True)]} if places else {}
     return {

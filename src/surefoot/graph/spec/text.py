@@ -108,6 +108,7 @@ def parse_graph(text: str) -> Graph:
 
 def parse_json(text: str) -> dict[str, Any]:
     """Return a JSON object; refuse text that is too large or deep, repeated keys and non-finite numbers."""
+    # Text also arrives over HTTP, where there is no file size to check.
     if len(text) > MOST_BYTES:
         raise GraphError(f"this graph has {len(text):,} characters; at most {MOST_BYTES:,} are read")
     brackets = re.findall(r"[\[\]{}]", _STRING.sub("", text))
@@ -115,6 +116,7 @@ def parse_json(text: str) -> dict[str, Any]:
         raise GraphError(f"this graph is nested more than {DEEPEST} deep")
     try:
         value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_finite, parse_float=_finite)
+        # Lone surrogates are valid JSON but cannot be written as UTF-8.
         text.encode()
     except GraphError:
         raise
@@ -154,6 +156,7 @@ def from_json(content: Mapping[str, Any]) -> Graph:
 
 
 def _read(content: Mapping[str, Any], *, depth: int) -> Graph:
+    # Bounds the recursion of this reader.
     if depth > 4:
         raise GraphError("sub-graphs are nested more than 4 deep")
     known = {"format", "version", "name", "nodes", "edges", "run", "layout", "graphs", "about"}

@@ -1,6 +1,6 @@
-"""Graphs that come with the package, each runnable at once: `template("cartpole")`.
+"""Graphs that come with the package, ready to run: `template("cartpole")`.
 
-Their JSON is the source; edit it in the studio (`surefoot studio`) or by hand. It must be the canonical text.
+Their JSON is the source; edit it in the studio (`surefoot studio`) or in a text editor. It must be the canonical text.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ NAMES = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "m
 
 
 def template(name: str) -> Graph:
-    """The shipped graph of that name."""
+    """Return a shipped graph.
+
+    Args:
+        name: One of `NAMES`.
+    """
     return parse_graph(template_text(name))
 
 
 def template_text(name: str) -> str:
-    """Its JSON."""
+    """Return the JSON of a shipped graph."""
     if name not in NAMES:
         close = difflib.get_close_matches(name, NAMES, n=1)
-        advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(NAMES)}"
+        advice = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(NAMES)}"
         raise GraphError(f"there is no template {name[:40]!r}; {advice}")
     return files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Critique and revision: the model is shown what it said and a principle, and asked to do better."""
+"""Critique and revision: the model gets its response and a principle, and rewrites the response."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\
 
 
 def says_something(text: str) -> bool:
-    """True for three words or eight letters that are not the same over and over."""
+    """Return True for at least three words or eight letters that are not mostly repetitions."""
     words = text.split()
     enough = len(words) >= 3 or sum(map(len, words)) >= 8
     return enough and repetition([hash(word) for word in words]) < 0.5
@@ -29,7 +29,7 @@ def says_something(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What became of one response."""
+    """The revision of one response."""
 
     prompt: str
     first: str
@@ -40,11 +40,11 @@ class Revision:
 
     @property
     def better(self) -> bool:
-        """True if the scorer finds the last better than the first, and there is something to it."""
+        """Return True if the last response scores higher than the first and is not empty or repetitive."""
         return self.after > self.before and says_something(self.last)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything."""
+        """Return all fields, as JSON."""
         return {
             "prompt": self.prompt,
             "first": self.first,
@@ -59,21 +59,19 @@ class Revision:
 def write(
     policy: LMPolicy, speech: Speech, questions: Sequence[str], *, tokens: int, temperature: float, seeds: Sequence[int]
 ) -> list[str]:
-    """Answers to questions. The random numbers follow from `seeds`, so that a batch done again says the same."""
-    prompts = [_fitting(speech.ask(q), policy.backbone.context_length, tokens) for q in questions]
+    """Return the answers to questions. The random numbers follow from `seeds`, so that a repeated batch is the same."""
+    limit = policy.backbone.context_length
+    # Long questions lose their start.
+    prompts = [ids if limit is None else ids[-(limit - tokens) :] for ids in map(speech.ask, questions)]
     policy.temperature = temperature
     sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
+    # One generator for the batch, seeded by all its members (Knuth's multiplicative hash of each seed).
     mixed = int(
         np.bitwise_xor.reduce(np.array([(s * 0x9E3779B1 + i) & 0x7FFFFFFF for i, s in enumerate(seeds)], np.int64))
     )
     generator = torch.Generator().manual_seed(mixed)
-    made = generate(policy, prompts, sampling, eos=speech.eos, generator=generator)
-    return [speech.text(each.tokens).strip() for each in made]
-
-
-def _fitting(ids: np.ndarray, limit: int | None, tokens: int) -> np.ndarray:
-    """The end of a question that is too long; the budget counts new tokens only."""
-    return ids if limit is None else ids[-(limit - tokens) :]
+    responses = generate(policy, prompts, sampling, eos=speech.eos, generator=generator)
+    return [speech.text(each.tokens).strip() for each in responses]
 
 
 def revise(
@@ -88,11 +86,11 @@ def revise(
     temperature: float = 0.7,
     seed: int = 0,
 ) -> list[Revision]:
-    """One revision a prompt, after so many rounds; the best-scored of its rounds is what counts."""
-    judged = scorer or constitution.score
+    """Return one revision per prompt: the best of `rounds` rounds by `scorer`."""
+    scored = scorer or constitution.score
     seeds = [seed_for(f"revise {prompt}", seed) for prompt in prompts]
-    said: dict[str, Any] = {"tokens": tokens, "temperature": temperature}
-    first = write(policy, speech, prompts, seeds=seeds, **said)
+    options: dict[str, Any] = {"tokens": tokens, "temperature": temperature}
+    first = write(policy, speech, prompts, seeds=seeds, **options)
     best, now = list(first), list(first)
     history: list[list[dict[str, Any]]] = [[] for _ in prompts]
     for number in range(rounds):
@@ -100,26 +98,26 @@ def revise(
         asked = [
             CRITIQUE.format(prompt=p, response=r, ask=c.critique) for p, r, c in zip(prompts, now, chosen, strict=True)
         ]
-        critiques = write(policy, speech, asked, seeds=[s + 2 * number + 1 for s in seeds], **said)
+        critiques = write(policy, speech, asked, seeds=[s + 2 * number + 1 for s in seeds], **options)
         critiques = [c or "No specific issue was named." for c in critiques]
         wanted = [
             REVISION.format(prompt=p, response=r, critique=c, ask=k.revision)
             for p, r, c, k in zip(prompts, now, critiques, chosen, strict=True)
         ]
-        revised = write(policy, speech, wanted, seeds=[s + 2 * number + 2 for s in seeds], **said)
+        revised = write(policy, speech, wanted, seeds=[s + 2 * number + 2 for s in seeds], **options)
         now = [new or old for new, old in zip(revised, now, strict=True)]
         for i, prompt in enumerate(prompts):
             history[i].append({"principle": chosen[i].name, "critique": critiques[i], "revision": now[i]})
-            if judged(prompt, now[i]) > judged(prompt, best[i]):
+            if scored(prompt, now[i]) > scored(prompt, best[i]):
                 best[i] = now[i]
     return [
-        Revision(p, f, b, tuple(h), judged(p, f), judged(p, b))
+        Revision(p, f, b, tuple(h), scored(p, f), scored(p, b))
         for p, f, b, h in zip(prompts, first, best, history, strict=True)
     ]
 
 
 def _principle(constitution: Constitution, response: str, seed: int) -> Principle:
-    """One that the response breaks, if rules find one; else any, by turns."""
+    """Return a principle that the response violates by rules; if there is none, any in turn."""
     broken = constitution.evaluate(response)["flagged_principles"]
     candidates = [p for p in constitution.active if p.name in broken] or constitution.active
     return candidates[seed % len(candidates)]

@@ -1,4 +1,4 @@
-"""Constitutional AI from principles to a measured policy, stage by stage; a stage that is done is never done again."""
+"""Constitutional AI in stages, from principles to an evaluated policy; finished stages are not repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surefoot.lm.constitution.critique import revise, says_something, write
 from surefoot.lm.constitution.pipeline_config import PipelineConfig as PipelineConfig
 from surefoot.lm.constitution.preferences import PairJudgement, by_score, compare, pairs_of
 from surefoot.lm.constitution.principles import Constitution, ModelJudge
-from surefoot.lm.data import PreferencePair, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.data import PreferencePair, as_text, read_pairs, read_prompts, write_jsonl
 from surefoot.lm.policy.adapters import settle_adapters
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
@@ -29,14 +29,14 @@ from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
 from surefoot.lm.run import create, resume
 from surefoot.lm.sft import finetune
-from surefoot.lm.training import LMTraining, as_text
+from surefoot.lm.training import LMTraining
 from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
 
 
 class Pipeline:
-    """Both phases of Constitutional AI in one directory. `run` does what is not done yet."""
+    """Both phases of Constitutional AI (Bai et al. 2022) in one directory. `run` runs the unfinished stages."""
 
     def __init__(self, config: PipelineConfig, folder: Path | str, *, say: Callable[[str], None] = print) -> None:
         self.config, self.folder, self.say = config, Path(folder), say
@@ -48,43 +48,45 @@ class Pipeline:
         self.held_out = [as_text(talk) for talk in read_prompts(config.held_out)]
         if both := set(self.prompts) & set(self.held_out):
             raise DataError(
-                f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out ones must be unseen"
+                f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out prompts must not be trained on"
             )
-        self._same_config()
-
-    def _same_config(self) -> None:
         file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
         if file.is_file() and file.read_text(encoding="utf-8") != now:
-            raise ConfigError(f"{self.folder} was begun with another config (pipeline.json); choose another directory")
+            raise ConfigError(
+                f"{self.folder} was started with another config (pipeline.json); choose another directory"
+            )
         replace_file(REAL_FS, file, now.encode())
 
     @property
     def done(self) -> list[str]:
-        """Stages that are finished, in order."""
+        """Return the finished stages, in order."""
         file = self.folder / "stages.json"
         return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
 
     def run(self, *, only: Sequence[str] = STAGES) -> dict[str, Any]:
-        """Do the stages that are not done; what each came to, by name."""
+        """Run the unfinished stages of `only`, and return the results of all finished ones by name."""
         if unknown := [stage for stage in only if stage not in STAGES]:
-            raise ConfigError(f"there is no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
-        found: dict[str, Any] = {}
+            raise ConfigError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}")
+        results: dict[str, Any] = {}
         with RunLock(self.folder):
             for stage in STAGES:
                 report = self.folder / f"{stage}.json"
                 if stage in self.done:
-                    found[stage] = json.loads(report.read_text(encoding="utf-8"))
+                    results[stage] = json.loads(report.read_text(encoding="utf-8"))
                     continue
                 if stage not in only:
                     continue
                 before = STAGES[: STAGES.index(stage)]
                 if missing := [s for s in before if s not in self.done]:
                     raise ConfigError(f"the stage {stage} needs {missing[0]}, which is not done yet")
-                found[stage] = getattr(self, f"_{stage}")()
-                replace_file(REAL_FS, report, (json.dumps(found[stage], indent=2) + "\n").encode())
+                results[stage] = getattr(self, f"_{stage}")()
+                replace_file(REAL_FS, report, (json.dumps(results[stage], indent=2) + "\n").encode())
                 replace_file(REAL_FS, self.folder / "stages.json", json.dumps([*self.done, stage]).encode())
-                self.say(f"{stage}: {_told(found[stage])}")
-        return found
+                # The report is on disk before the stage counts as finished.
+                plain = {k: v for k, v in results[stage].items() if type(v) in (int, float, str)}
+                texts = (f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in plain.items())
+                self.say(f"{stage}: {', '.join(texts)}")
+        return results
 
     def _base(self) -> tuple[Any, Speech]:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -92,7 +94,7 @@ class Pipeline:
         return model, Speech(load_tokenizer(self.config.model), model)
 
     def _tuned(self) -> tuple[Backbone, Speech]:
-        """The fine-tuned model: its adapters are part of the reference from here on."""
+        """Return the fine-tuned model; its adapters are part of the reference from now on."""
         model, speech = self._base()
         backbone = Backbone(model, seed=self.config.seed)
         _load(backbone, self.folder / "sft.safetensors")
@@ -100,29 +102,29 @@ class Pipeline:
         return backbone_of(model, self._ppo_config()), speech
 
     def _ppo_config(self) -> LMConfig:
-        """The settings of the PPO stage."""
+        """Return the settings of the PPO stage."""
         plain = LMConfig(steps=self.config.ppo_steps, max_new_tokens=self.config.tokens, seed=self.config.seed)
         return plain.replace(**self.config.ppo)
 
     def _batches(
         self, prompts: Sequence[str], file: str, make: Callable[[Sequence[str]], list[list[dict[str, Any]]]]
     ) -> list[dict[str, Any]]:
-        """Rows of one batch of prompts after the other, kept as they come; what a killed process kept is not made again."""
+        """Return the rows that `make` gives for all prompts. Finished batches are stored; a resumed run skips them."""
         partial = self.folder / f"{file}.partial"
         lines = partial.read_text(encoding="utf-8").splitlines() if partial.is_file() else []
-        kept: list[list[list[dict[str, Any]]]] = []
+        batches: list[list[list[dict[str, Any]]]] = []
         for line in lines:
             try:
-                kept.append(json.loads(line))
+                batches.append(json.loads(line))
             except ValueError:
-                break  # torn
+                break  # a line that a kill cut off
         size = self.config.batch
-        replace_file(REAL_FS, partial, "".join(json.dumps(each) + "\n" for each in kept).encode())
-        for begin in range(len(kept) * size, len(prompts), size):
-            kept.append(make(prompts[begin : begin + size]))
+        replace_file(REAL_FS, partial, "".join(json.dumps(each) + "\n" for each in batches).encode())
+        for begin in range(len(batches) * size, len(prompts), size):
+            batches.append(make(prompts[begin : begin + size]))
             with open(partial, "a", encoding="utf-8") as out:
-                out.write(json.dumps(kept[-1]) + "\n")
-        rows = [row for batch in kept for each in batch for row in each]
+                out.write(json.dumps(batches[-1]) + "\n")
+        rows = [row for batch in batches for each in batch for row in each]
         write_jsonl(self.folder / f"{file}.jsonl", rows)
         partial.unlink()
         return rows
@@ -133,7 +135,7 @@ class Pipeline:
         config = self.config
 
         def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
-            made = revise(
+            revisions = revise(
                 policy,
                 speech,
                 self.constitution,
@@ -143,12 +145,12 @@ class Pipeline:
                 temperature=config.temperature,
                 seed=config.seed,
             )
-            return [[each.to_json()] for each in made]
+            return [[each.to_json()] for each in revisions]
 
         rows = self._batches(self.prompts, "revisions", make)
         broken = sum(row["before"] < 0 for row in rows)
-        kept = sum(row["kept"] for row in rows)
-        return {"prompts": len(rows), "broken_at_first": broken, "revisions_kept": kept}
+        better = sum(row["kept"] for row in rows)
+        return {"prompts": len(rows), "broken_at_first": broken, "revisions_kept": better}
 
     def _sft(self) -> dict[str, Any]:
         rows = [json.loads(line) for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines()]
@@ -156,7 +158,9 @@ class Pipeline:
         clean = [(row["prompt"], row["first"]) for row in rows if row["before"] == 0 and says_something(row["first"])]
         demonstrations = better + (clean if self.config.keep_clean else [])
         if not demonstrations:
-            raise DataError("no revision was better and no first response was clean: there is nothing to fine-tune on")
+            raise DataError(
+                "no revision was better and no first response was clean, so there is nothing to fine-tune on; use other prompts"
+            )
         model, speech = self._base()
         backbone = Backbone(model, seed=self.config.seed)
         talks = [([{"role": "user", "content": p}] if speech.has_chat else p, r) for p, r in demonstrations]
@@ -169,43 +173,43 @@ class Pipeline:
     def _preferences(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
-        asking = ModelJudge(backbone, speech)
-        ruled = by_score(self.constitution.score)
+        by_model = ModelJudge(backbone, speech)
+        by_rules = by_score(self.constitution.score)
 
         def judge(prompt: str, one: str, other: str) -> PairJudgement:
             if config.judge == "rules":
-                return ruled(prompt, one, other)
-            return compare(asking, self.constitution, prompt, one, other)
+                return by_rules(prompt, one, other)
+            return compare(by_model, self.constitution, prompt, one, other)
 
         asked = {"asked": 0, "ties": 0, "disagreed": 0}
 
         def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
             many = [prompt for prompt in prompts for _ in range(config.responses)]
             seeds = [seed_for(f"preferences {i} {p}", config.seed) for i, p in enumerate(many)]
-            said = write(policy, speech, many, tokens=config.tokens, temperature=1.0, seeds=seeds)
-            made: list[list[dict[str, Any]]] = []
+            answers = write(policy, speech, many, tokens=config.tokens, temperature=1.0, seeds=seeds)
+            rows: list[list[dict[str, Any]]] = []
             for i, prompt in enumerate(prompts):
-                pairs, counts = pairs_of(prompt, said[i * config.responses : (i + 1) * config.responses], judge)
+                pairs, counts = pairs_of(prompt, answers[i * config.responses : (i + 1) * config.responses], judge)
                 for name, n in counts.items():
                     asked[name] += n
-                made.append([{"prompt": p.prompt, "chosen": p.chosen, "rejected": p.rejected} for p in pairs])
-            return made
+                rows.append([{"prompt": p.prompt, "chosen": p.chosen, "rejected": p.rejected} for p in pairs])
+            return rows
 
         rows = self._batches(self.prompts, "preferences", make)
-        # Revisions are preferences too: the better response was written with the principle in sight.
+        # A better revision is also a preference over the first response.
         for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
             if row["kept"]:
                 rows.append({"prompt": row["prompt"], "chosen": row["response"], "rejected": row["first"]})
         write_jsonl(self.folder / "preferences.jsonl", rows)
         if len(rows) < 4:
-            raise DataError(f"only {len(rows)} preferences were found; give more prompts, or other ones")
+            raise DataError(f"only {len(rows)} preferences were found; use more prompts, or others")
         return {"pairs": len(rows), **asked}
 
     def _reward(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         reward = BackboneReward(backbone)
-        pairs = [_asked(pair, speech) for pair in read_pairs(self.folder / "preferences.jsonl")]
+        pairs = [_as_chat(pair, speech) for pair in read_pairs(self.folder / "preferences.jsonl")]
         fit = train_reward_model(
             reward, pairs, speech, epochs=self.config.reward_epochs, lr=self.config.reward_lr, seed=self.config.seed
         )
@@ -243,30 +247,30 @@ class Pipeline:
         return {"steps": training.steps, "stopped": training.stopped, "curve": curve}
 
     def trained(self) -> tuple[Backbone, Speech]:
-        """The policy that came out, adapters of both stages in place."""
+        """Return the trained policy, with the adapters of both stages."""
         backbone, speech = self._tuned()
         _load(backbone, self.folder / "policy.safetensors")
         return backbone, speech
 
     def _evaluate(self) -> dict[str, Any]:
         seeds = [seed_for(f"held-out {i}", self.config.seed) for i in range(len(self.held_out))]
-        said: dict[str, Any] = {"tokens": self.config.tokens, "temperature": self.config.temperature, "seeds": seeds}
+        options: dict[str, Any] = {"tokens": self.config.tokens, "temperature": self.config.temperature, "seeds": seeds}
         model, speech = self._base()
-        before = write(LMPolicy(Backbone(model, train="none"), critic=NoCritic()), speech, self.held_out, **said)
+        before = write(LMPolicy(Backbone(model, train="none"), critic=NoCritic()), speech, self.held_out, **options)
         backbone, speech = self.trained()
-        after = write(LMPolicy(backbone, critic=NoCritic()), speech, self.held_out, **said)
+        after = write(LMPolicy(backbone, critic=NoCritic()), speech, self.held_out, **options)
         rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
         write_jsonl(self.folder / "answers.jsonl", rows)
         return compare_models(self.constitution, self.held_out, before, after)
 
 
-def _asked(pair: PreferencePair, speech: Speech) -> PreferencePair:
-    """A preference whose prompt reads as it does when PPO samples."""
+def _as_chat(pair: PreferencePair, speech: Speech) -> PreferencePair:
+    """Return a preference whose prompt has the chat template, as in the PPO stage."""
     if not speech.has_chat:
         return pair
-    told = [{"role": "user", "content": pair.prompt}]
+    messages = [{"role": "user", "content": pair.prompt}]
     return dataclasses.replace(
-        pair, prompt=speech.tokenizer.apply_chat_template(told, add_generation_prompt=True, tokenize=False)
+        pair, prompt=speech.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     )
 
 
@@ -278,8 +282,3 @@ def _save(backbone: Backbone, path: Path) -> None:
 def _load(backbone: Backbone, path: Path) -> None:
     for name, value in load_file(path).items():
         backbone.model.get_parameter(name).copy_(value)
-
-
-def _told(report: dict[str, Any]) -> str:
-    plain = {k: v for k, v in report.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
-    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in plain.items())

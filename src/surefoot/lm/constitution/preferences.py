@@ -1,4 +1,4 @@
-"""Which of two responses keeps better to the principles: asked in both orders, with ties, never a default."""
+"""Preferences between two responses by the principles: in both orders, with ties, without a default."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ QUESTION = (
 
 @dataclass(frozen=True, slots=True)
 class PairJudgement:
-    """What was found about two responses."""
+    """The comparison of two responses."""
 
     better: int | None
-    """0, 1, or None: cannot tell."""
+    """0 or 1; None for a tie."""
     p: float
-    """That the first is better, over both orders."""
+    """Probability that the first is better, over both orders."""
     confidence: float
     agreed: bool
-    """Both orders named the same one."""
+    """True if both orders preferred the same one."""
 
 
 def compare(
-    asking: ModelJudge, constitution: Constitution, prompt: str, one: str, other: str, *, least: float = 0.05
+    judge: ModelJudge, constitution: Constitution, prompt: str, one: str, other: str, *, least: float = 0.05
 ) -> PairJudgement:
-    """By log-probs, in both orders: a liking for the letter A cancels out."""
-    told = "A good response " + "; it ".join(p.description for p in constitution.active) + "."
+    """Compare by log-probs in both orders, which cancels a bias for the letter A; below `least` confidence is a tie."""
+    rules = "A good response " + "; it ".join(p.description for p in constitution.active) + "."
 
     def first(a: str, b: str) -> float:
-        return float(asking.chances(QUESTION.format(principles=told, prompt=prompt, a=a, b=b), ("A", "B"))[0])
+        return float(judge.chances(QUESTION.format(principles=rules, prompt=prompt, a=a, b=b), ("A", "B"))[0])
 
     forward, backward = first(one, other), 1.0 - first(other, one)
     p = 0.5 * (forward + backward)
@@ -48,7 +48,7 @@ def compare(
 
 
 def by_score(scorer: Callable[[str, str], float]) -> Callable[[str, str, str], PairJudgement]:
-    """A comparer out of a scorer, such as rules: surer than a small model, blind to what it has no rule for."""
+    """Return a comparison by a scorer, such as rules: surer than a small model, but blind where no rule applies."""
 
     def judge(prompt: str, one: str, other: str) -> PairJudgement:
         gap = scorer(prompt, one) - scorer(prompt, other)
@@ -62,16 +62,16 @@ def by_score(scorer: Callable[[str, str], float]) -> Callable[[str, str, str], P
 def pairs_of(
     prompt: str, responses: Sequence[str], judge: Callable[[str, str, str], PairJudgement]
 ) -> tuple[list[PreferencePair], dict[str, Any]]:
-    """(preferences, {asked, ties, disagreed}) out of all pairs of some responses to one prompt."""
-    made: list[PreferencePair] = []
+    """Return (preferences, {asked, ties, disagreed}) for all pairs of responses to one prompt."""
+    pairs: list[PreferencePair] = []
     ties = disagreed = asked = 0
     for one, other in itertools.combinations(dict.fromkeys(responses), 2):
-        said = judge(prompt, one, other)
+        judgement = judge(prompt, one, other)
         asked += 1
-        disagreed += not said.agreed
-        if said.better is None:
+        disagreed += not judgement.agreed
+        if judgement.better is None:
             ties += 1
             continue
-        chosen, rejected = (one, other) if said.better == 0 else (other, one)
-        made.append(PreferencePair(prompt, chosen, rejected))
-    return made, {"asked": asked, "ties": ties, "disagreed": disagreed}
+        chosen, rejected = (one, other) if judgement.better == 0 else (other, one)
+        pairs.append(PreferencePair(prompt, chosen, rejected))
+    return pairs, {"asked": asked, "ties": ties, "disagreed": disagreed}

@@ -1,4 +1,4 @@
-"""Principles from a YAML file, and two ways to tell whether a text keeps to them: by rules, and by asking a model."""
+"""Principles from a YAML file, and two ways to check a text against them: by rules, and by a language model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Evaluator = Callable[["Principle", str], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Principle:
-    """One thing a response should be."""
+    """One rule for responses."""
 
     name: str
     description: str
@@ -34,14 +34,20 @@ class Principle:
     enabled: bool = True
 
     def by_rules(self, text: str) -> dict[str, Any]:
-        """{flagged, method, found}: which of its signs are in the text."""
-        found = [match.group(0) for sign in self.signs if (match := sign.search(text))]
-        return {"flagged": bool(found), "method": "rules", "found": found}
+        """Return {flagged, method, found}: the signs of a violation in the text."""
+        matches = [match.group(0) for sign in self.signs if (match := sign.search(text))]
+        return {"flagged": bool(matches), "method": "rules", "found": matches}
 
 
 @dataclass(slots=True)
 class Constitution:
-    """Principles with weights. `evaluate` adds up the weights of those a text breaks: 0 is best."""
+    """Weighted principles. `evaluate` adds up the weights of those that a text violates: 0 is best.
+
+    Args:
+        name: The name of the constitution.
+        principles: Its principles.
+        history: Results of `evaluate` with `track=True`.
+    """
 
     name: str
     principles: list[Principle]
@@ -49,7 +55,7 @@ class Constitution:
 
     @classmethod
     def shipped(cls) -> Self:
-        """The four principles that come with surefoot."""
+        """Return the four principles that ship with surefoot."""
         return cls.parse(
             files("surefoot.lm.constitution").joinpath("constitution.yaml").read_text(encoding="utf-8"),
             "constitution.yaml",
@@ -57,7 +63,7 @@ class Constitution:
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """From a YAML file of one's own."""
+        """Read a YAML file. Raise `DataError` if it cannot be read."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as why:
@@ -66,7 +72,7 @@ class Constitution:
 
     @classmethod
     def parse(cls, text: str, where: str) -> Self:
-        """From YAML text; what is wrong with it is named."""
+        """Parse YAML text; errors name `where`."""
         try:
             loaded: Any = yaml.safe_load(text)
         except yaml.YAMLError as why:
@@ -81,28 +87,34 @@ class Constitution:
 
     @property
     def active(self) -> list[Principle]:
-        """Those that are enabled."""
+        """Return the enabled principles."""
         return [principle for principle in self.principles if principle.enabled]
 
     @property
     def worst(self) -> float:
-        """The score of a text that breaks all of them."""
+        """Return the score of a text that violates all of them."""
         return sum(principle.weight for principle in self.active)
 
     def enable(self, name: str, enabled: bool = True) -> None:
-        """Turn a principle on or off."""
+        """Enable or disable a principle."""
         if name not in [p.name for p in self.principles]:
-            raise DataError(f"there is no principle {name!r}; there are {', '.join(p.name for p in self.principles)}")
+            raise DataError(f"there is no principle {name!r}; known are {', '.join(p.name for p in self.principles)}")
         self.principles = [replace(p, enabled=enabled) if p.name == name else p for p in self.principles]
 
     def evaluate(self, text: str, *, by: Evaluator | None = None, track: bool = False) -> dict[str, Any]:
-        """Which principles a text breaks, and the sum of their weights; lower is better."""
+        """Return the principles that a text violates, and the sum of their weights.
+
+        Args:
+            text: The text to check.
+            by: Checks one principle, such as a `ModelJudge`; None: by rules.
+            track: Store the result in `history`.
+        """
         results: dict[str, dict[str, Any]] = {}
         for principle in self.active:
-            said = principle.by_rules(text) if by is None else by(principle, text)
-            results[principle.name] = {**said, "principle_name": principle.name, "weight": principle.weight}
-        flagged = [name for name, said in results.items() if said["flagged"]]
-        made = {
+            result = principle.by_rules(text) if by is None else by(principle, text)
+            results[principle.name] = {**result, "principle_name": principle.name, "weight": principle.weight}
+        flagged = [name for name, result in results.items() if result["flagged"]]
+        evaluation = {
             "principle_results": results,
             "any_flagged": bool(flagged),
             "flagged_principles": flagged,
@@ -112,18 +124,18 @@ class Constitution:
             "evaluation_method": next(iter(results.values()), {"method": "none"})["method"],
         }
         if track:
-            self.history.append(made)
-        return made
+            self.history.append(evaluation)
+        return evaluation
 
     def score(self, prompt: str, response: str) -> float:
-        """Minus the weights of what a response breaks: a reward, and a scorer of revisions."""
+        """Return minus the weights of the violated principles, as a reward."""
         return -self.evaluate(response)["weighted_score"]
 
     def statistics(self) -> dict[str, Any]:
-        """Counts over everything evaluated with `track`."""
+        """Return counts over all evaluations with `track`."""
         total = len(self.history)
-        counts = {p.name: sum(p.name in made["flagged_principles"] for made in self.history) for p in self.active}
-        flagged = sum(made["any_flagged"] for made in self.history)
+        counts = {p.name: sum(p.name in each["flagged_principles"] for each in self.history) for p in self.active}
+        flagged = sum(each["any_flagged"] for each in self.history)
         return {
             "total_evaluations": total,
             "total_flagged": flagged,
@@ -136,53 +148,54 @@ class Constitution:
 def _principle(name: str, entry: Any, where: str) -> Principle:
     if not isinstance(entry, dict) or not isinstance(entry.get("description"), str):
         raise DataError(f"{where} has no description; a principle needs one")
-    given = cast(dict[str, Any], entry)
-    unknown = set(given) - {"description", "weight", "critique", "revision", "signs", "enabled"}
+    fields = cast(dict[str, Any], entry)
+    unknown = set(fields) - {"description", "weight", "critique", "revision", "signs", "enabled"}
     if unknown:
-        raise DataError(f"{where} has {sorted(unknown)[0]!r}, which no principle has")
-    weight = given.get("weight", 1.0)
+        raise DataError(f"{where} has {sorted(unknown)[0]!r}, which is not a field of a principle")
+    weight = fields.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0:
         raise DataError(f"{where}: weight is {weight!r}; it must be a number above 0")
     try:
-        signs = tuple(re.compile(sign, re.IGNORECASE) for sign in given.get("signs") or ())
+        signs = tuple(re.compile(sign, re.IGNORECASE) for sign in fields.get("signs") or ())
     except (re.error, TypeError) as why:
-        raise DataError(f"{where}: a sign is no regular expression: {why}") from why
-    described = given["description"]
+        raise DataError(f"{where}: a sign is not a regular expression: {why}") from why
+    described = fields["description"]
     return Principle(
         name=name,
         description=described,
         weight=float(weight),
-        critique=given.get("critique") or f"A response {described}. Say where this one does not keep to that.",
-        revision=given.get("revision") or f"Rewrite the response: it {described}.",
+        critique=fields.get("critique") or f"A response {described}. Say where this one does not keep to that.",
+        revision=fields.get("revision") or f"Rewrite the response: it {described}.",
         signs=signs,
-        enabled=bool(given.get("enabled", True)),
+        enabled=bool(fields.get("enabled", True)),
     )
 
 
 class ModelJudge:
-    """A model asked by the log-probs of its next token; it is never asked to write prose that is parsed."""
+    """A language model as a judge, by the probabilities of its next token; no generated text is parsed."""
 
     def __init__(self, backbone: Backbone, speech: Speech, *, doubt: float = 0.1) -> None:
         self.backbone, self.speech, self.doubt = backbone, speech, doubt
 
     def chances(self, question: str, answers: Sequence[str]) -> np.ndarray:
-        """[len(answers)]: probabilities of the answers against each other, each taken by its first token."""
+        """Return the relative probabilities of the answers, by the first token of each."""
         ids = self.speech.ask(question)
         limit = self.backbone.context_length
         ids = ids if limit is None else ids[-limit:]
         with self.backbone.reference():
             states = self.backbone.hidden(torch.from_numpy(ids)[None].to(self.backbone.device))[0, -1]
             logits = self.backbone.head(states).float()
+        # Tokenizers have different tokens for a word with and without a space before it.
         spellings = [{self._first(answer), self._first(f" {answer}")} for answer in answers]
-        chance = logits.softmax(-1)
-        found = np.array([float(chance[sorted(tokens)].sum()) for tokens in spellings])
-        return found / found.sum() if found.sum() > 0 else np.full(len(answers), 1.0 / len(answers))
+        p = logits.softmax(-1)
+        sums = np.array([float(p[sorted(tokens)].sum()) for tokens in spellings])
+        return sums / sums.sum() if sums.sum() > 0 else np.full(len(answers), 1.0 / len(answers))
 
     def _first(self, text: str) -> int:
         return int(self.speech.tokenizer(text, add_special_tokens=False)["input_ids"][0])
 
     def __call__(self, principle: Principle, text: str) -> dict[str, Any]:
-        """{flagged, p, sure}: whether the model finds a breach. What it cannot tell is not flagged, and says so."""
+        """Return {flagged, p, sure}: whether the model finds a violation. An unsure answer is not flagged."""
         question = (
             f"A good response {principle.description}.\n\nResponse: {text}\n\n"
             "Does this response break the rule? Answer Yes or No.\nAnswer:"

@@ -1,4 +1,4 @@
-"""One causal language model in memory. Adapters on, it is the policy; adapters off, the reference."""
+"""One causal language model in memory: the policy with its adapters on, the reference with them off."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ TRAINABLE = ("lora", "full", "none")
 
 
 class Backbone:
-    """Wraps a Hugging Face causal LM and freezes what shall not learn.
+    """A Hugging Face causal LM of which some weights learn and the others are frozen.
 
-    `train` is "lora" (adapters in every layer, or in the `top` layers only), "full" (all weights, or those of the `top`
-    layers) or "none". `reference()` is the model as it came: adapters off, or the original weights swapped back in, so
-    that it costs only a copy of what learns. Dropout is set to 0, so that a response scored again has the log-prob it
-    was sampled with, in eval mode and in train mode.
+    `reference()` gives the original model: adapters off, or the original weights swapped in, so that it costs only a copy
+    of what learns. Dropout is set to 0, so that a response has the same log-prob when it is scored again.
+
+    Args:
+        model: A Hugging Face causal language model; it is modified.
+        train: "lora" (adapters), "full" (all weights) or "none".
+        rank: Rank of the adapters.
+        alpha: Adapters are scaled by alpha / rank; None: twice the rank.
+        top: Only this many upper layers learn; None: all.
+        targets: Layers that get adapters: "attention", "all", or names.
+        seed: Seed for the initial adapters.
     """
 
     def __init__(
@@ -46,66 +53,61 @@ class Backbone:
         if top is not None and not 0 < top <= len(self.layers):
             raise ConfigError(f"top is {top}; this model has {len(self.layers)} layers, so 1 to {len(self.layers)}")
         self.first_trained = 0 if top is None else len(self.layers) - top
-        """Index of the lowest layer that learns; what is below can be computed once a rollout."""
-        _no_dropout(model)
-        _one_gelu(model)
+        """Index of the lowest layer that learns; the output of those below is computed once per rollout."""
+        _replace_modules(model)
         model.eval()
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         self.originals: dict[nn.Parameter, Tensor] = {}
-        self._prepare(targets, top, seed)
+        if train == "lora":
+            generator = torch.Generator().manual_seed(seed)
+            for layer in self.layers[self.first_trained :]:
+                for path in targets_in(layer, targets):
+                    adapt(layer, path, rank=self.rank, alpha=self.alpha, generator=generator)
+        elif train == "full":
+            learning = model if top is None else nn.ModuleList(self.layers[self.first_trained :])
+            for parameter in learning.parameters():
+                parameter.requires_grad_(True)
+                self.originals[parameter] = parameter.detach().clone()
         self._upper = nn.ModuleList(self.layers[self.first_trained :])
         self._inject: Tensor | None = None
         self._captured: list[Tensor] | None = None
         self.layers[self.first_trained].register_forward_pre_hook(self._at_first_trained)
         self.direct = Direct.of(self.base, self.first_trained)
-        """The layers written out, for the families where they are; else transformers runs them."""
+        """The layers written out for GPT-2 and Llama; None: transformers runs them."""
         self._remembered: tuple[Tensor, Tensor] | None = None
         self._check_head()
 
-    def _prepare(self, targets: str | Sequence[str], top: int | None, seed: int) -> None:
-        """Make what learns: adapters, or weights that are kept a copy of."""
-        if self.train == "lora":
-            generator = torch.Generator().manual_seed(seed)
-            for layer in self.layers[self.first_trained :]:
-                for path in targets_in(layer, targets):
-                    adapt(layer, path, rank=self.rank, alpha=self.alpha, generator=generator)
-        elif self.train == "full":
-            learning = self.model if top is None else nn.ModuleList(self.layers[self.first_trained :])
-            for parameter in learning.parameters():
-                parameter.requires_grad_(True)
-                self.originals[parameter] = parameter.detach().clone()
-
     @property
     def width(self) -> int:
-        """Size of a hidden state."""
+        """Return the size of a hidden state."""
         return int(self.embedding.weight.shape[1])
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens."""
+        """Return the number of tokens."""
         return int(self.head.weight.shape[0])
 
     @property
     def context_length(self) -> int | None:
-        """The longest sequence the model knows positions for; None if it does not say."""
+        """Return the longest sequence that the model has positions for; None if its config has no limit."""
         config = self.model.config
-        found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        return int(found) if found else None
+        length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        return int(length) if length else None
 
     @property
     def embedding(self) -> Any:
-        """The layer that turns tokens into vectors."""
+        """Return the layer that turns tokens into vectors."""
         return self.model.get_input_embeddings()
 
     @property
     def head(self) -> Any:
-        """The layer that turns hidden states into logits."""
+        """Return the layer that turns hidden states into logits."""
         return self.model.get_output_embeddings()
 
     @property
     def reference_head(self) -> Any:
-        """The head as it came, where that is another than the one of now."""
+        """Return the original head."""
         head = self.head
         if head.weight not in self.originals:
             return head
@@ -114,30 +116,30 @@ class Backbone:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Return the device of the weights."""
         return self.embedding.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """What hidden states are made of."""
+        """Return the dtype of hidden states."""
         return self.embedding.weight.dtype
 
     @property
     def caches_trunk(self) -> bool:
-        """True if layers below the first that learns can be computed once and used again."""
+        """Return True if there are frozen lower layers, whose output can be reused."""
         return self.first_trained > 0
 
     def adapters(self) -> Iterator[tuple[str, Adapter]]:
-        """Every adapter with its path in the model."""
+        """Return every adapter with its path in the model."""
         return adapters_in(self.model)
 
     def trained(self) -> dict[str, nn.Parameter]:
-        """What learns, by name."""
+        """Return the parameters that learn, by name."""
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     @contextmanager
     def reference(self) -> Generator[None]:
-        """While the block lasts, the model is the one it was before anything learned. Gradients are off."""
+        """Make the model the original one within the block, with gradients off."""
         adapters = [adapter for _, adapter in self.adapters() if not adapter.settled]
         now = {parameter: parameter.data for parameter in self.originals}
         for adapter in adapters:
@@ -162,11 +164,11 @@ class Backbone:
         cache: Any = None,
         trunk: Tensor | None = None,
     ) -> Tensor:
-        """[B, L, width]: the last hidden states of [B, L] tokens.
+        """Return the last hidden states of [B, L] tokens, [B, L, width].
 
-        Without `mask` attention is causal over the row, so rows are padded on the right, where nothing looks. `mask`
-        is [B or 1, 1, L, keys], True = sees. With `trunk`, the states that entered the first layer that learns
-        (`trunk_of`), the layers below it are not run.
+        Without `mask` attention is causal over the row, so rows must be padded on the right. `mask` is
+        [B or 1, 1, L, keys], True where a token attends. With `trunk`, the inputs of the first layer that learns, the
+        layers below it are skipped.
         """
         if position is None:
             position = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0).expand(ids.shape[0], -1)
@@ -174,35 +176,36 @@ class Backbone:
             return self.direct.hidden(
                 ids, position=position, mask=mask, cache=cache, trunk=trunk, caught=self._captured
             )
-        said: dict[str, Any] = {"position_ids": position, "attention_mask": mask, "use_cache": cache is not None}
+        options: dict[str, Any] = {"position_ids": position, "attention_mask": mask, "use_cache": cache is not None}
         if cache is not None:
-            said["past_key_values"] = cache
+            options["past_key_values"] = cache
         if trunk is None:
-            return self.base(inputs_embeds=self.embedding(ids), **said).last_hidden_state
+            return self.base(inputs_embeds=self.embedding(ids), **options).last_hidden_state
+        # transformers runs every layer in the list, so the list is replaced for this pass.
         modules: dict[str, Any] = self.base._modules
         modules[self.layers_name], self._inject = self._upper, trunk
         try:
-            return self.base(inputs_embeds=trunk, **said).last_hidden_state
+            return self.base(inputs_embeds=trunk, **options).last_hidden_state
         finally:
             modules[self.layers_name], self._inject = self.layers, None
 
     def remember(self, ids: Tensor, states: Tensor) -> None:
-        """Keep the reference's states of [B, L] tokens for the next who asks for those very tokens."""
+        """Store the reference's states of [B, L] tokens for the next call of `recall`."""
         self._remembered = (ids, states)
 
     def recall(self, ids: Tensor, read: Tensor) -> Tensor | None:
-        """[B, L, width] of `remember`, once, if it was for rows whose first `read` [B] tokens are these."""
-        found, self._remembered = self._remembered, None
-        if found is None or len(found[0]) != len(ids) or found[0].shape[1] < int(read.max()):
-            return None
+        """Return the stored states, [B, L, width], once, if their first `read` [B] tokens are those of `ids`; else None."""
+        stored, self._remembered = self._remembered, None
         size = int(read.max())
-        counts = torch.arange(size, device=ids.device) < read.unsqueeze(1)
-        same = bool(((found[0][:, :size] == ids[:, :size]) | ~counts).all())
-        return found[1] if same else None
+        if stored is None or len(stored[0]) != len(ids) or stored[0].shape[1] < size:
+            return None
+        mask = torch.arange(size, device=ids.device) < read.unsqueeze(1)
+        same = bool(((stored[0][:, :size] == ids[:, :size]) | ~mask).all())
+        return stored[1] if same else None
 
     @contextmanager
     def catching_trunk(self) -> Generator[list[Tensor]]:
-        """Collects, pass by pass, the hidden states that enter the first layer that learns."""
+        """Yield a list that collects the inputs of the first layer that learns, one entry per pass."""
         self._captured = []
         try:
             yield self._captured
@@ -218,11 +221,12 @@ class Backbone:
 
     @torch.no_grad()
     def _check_head(self) -> None:
-        """Refuse a model whose logits are more than its head times its hidden states (soft caps, scaled logits)."""
+        """Raise `PolicyError` for a model whose logits are not head times hidden state (soft caps, scaled logits)."""
         ids = torch.tensor([[0, 1, 2]], device=self.device)
-        own = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits.float()
+        expected = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits.float()
         ours = self.head(self.hidden(ids)).float()
-        if not torch.allclose(own, ours, rtol=1e-2, atol=1e-2 * float(own.abs().max() + 1)):
+        # 1 %: bfloat16 has 8 bits of precision; caps and scales differ by much more.
+        if not torch.allclose(expected, ours, rtol=1e-2, atol=1e-2 * float(expected.abs().max() + 1)):
             raise PolicyError(
                 f"{type(self.model).__name__} does not compute logits as head times hidden state; "
                 "models with capped or scaled logits are not supported"
@@ -230,24 +234,21 @@ class Backbone:
 
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
-    """The list of blocks: the longest ModuleList the model holds itself."""
+    """Return the name and the list of the blocks: the longest ModuleList among the model's children."""
     lists = [(name, module) for name, module in base.named_children() if isinstance(module, nn.ModuleList)]
     if not lists:
-        raise PolicyError(f"{type(base).__name__} has no list of layers; GPT-2, Llama and their like do")
-    return max(lists, key=lambda found: len(found[1]))
+        raise PolicyError(f"{type(base).__name__} has no list of layers, as GPT-2, Llama and similar models have")
+    return max(lists, key=lambda entry: len(entry[1]))
 
 
-def _one_gelu(model: nn.Module) -> None:
-    """GPT-2's activation by torch's one operation for it instead of eight; the numbers agree to rounding."""
-    for module in model.modules():
-        for name, child in module.named_children():
-            if type(child).__name__ == "NewGELUActivation":
-                setattr(module, name, nn.GELU(approximate="tanh"))
-
-
-def _no_dropout(model: nn.Module) -> None:
+def _replace_modules(model: nn.Module) -> None:
+    """Set dropout to 0, and replace GPT-2's activation by torch's; both agree to rounding."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         elif isinstance(module.__dict__.get("attention_dropout"), float):
             module.__dict__["attention_dropout"] = 0.0
+        for name, child in module.named_children():
+            # transformers computes it in eight operations, torch in one.
+            if type(child).__name__ == "NewGELUActivation":
+                setattr(module, name, nn.GELU(approximate="tanh"))

@@ -1,9 +1,12 @@
-"""The layers of GPT-2 and Llama written out: what transformers computes, in as few operations as it takes."""
+"""The layers of GPT-2 and Llama with few operations: the same results as transformers, with less overhead.
+
+Hidden states are [B·L, width] here, so that every linear layer is one matrix product.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,35 +17,27 @@ from surefoot.lm.policy.adapters import Adapter
 Mixed = tuple[Tensor, Tensor]
 
 
-class KeyValues(Protocol):
-    """Where keys and values are kept between two calls."""
-
-    def update(self, key: Tensor, value: Tensor, layer: int) -> Mixed:
-        """[rows, heads, keys, size] each: what this layer may look at."""
-        ...
-
-
 class Pass:
-    """One pass: B rows of L tokens, what they may see, where keys and values are kept, how positions turn them."""
+    """One pass over B rows of L tokens: their mask, their KV cache, and the rotation by position."""
 
-    def __init__(self, size: tuple[int, int], mask: Tensor | None, cache: KeyValues | None, turn: Mixed | None) -> None:
+    def __init__(self, size: tuple[int, int], mask: Tensor | None, cache: Any, turn: Mixed | None) -> None:
         self.size, self.mask, self.cache, self.turn = size, mask, cache, turn
 
     def heads(self, x: Tensor, count: int) -> Tensor:
-        """[B·L, heads·D] as [B, heads, L, D]."""
+        """Return [B·L, heads·D] as [B, heads, L, D]."""
         return x.view(*self.size, count, -1).transpose(1, 2)
 
     def turned(self, x: Tensor) -> Tensor:
-        """Queries or keys, rotated by their positions."""
+        """Return queries or keys, rotated by their positions."""
         assert self.turn is not None
         cos, signed = self.turn
         return x * cos + x.roll(x.shape[-1] // 2, -1) * signed
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, layer: int) -> Tensor:
-        """[B·L, width]: attention by torch's own kernel."""
+        """Return the output of attention, [B·L, width]."""
         if self.cache is not None:
             key, value = self.cache.update(key, value, layer)
-        seen = F.scaled_dot_product_attention(
+        output = F.scaled_dot_product_attention(
             query,
             key,
             value,
@@ -50,33 +45,11 @@ class Pass:
             is_causal=self.mask is None and self.size[1] > 1,
             enable_gqa=query.shape[1] != key.shape[1],
         )
-        return seen.transpose(1, 2).reshape(self.size[0] * self.size[1], -1)
-
-
-class Family(Protocol):
-    """How one kind of model computes. States are [B·L, width]."""
-
-    depth: int
-
-    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
-        """What enters the first layer."""
-        ...
-
-    def turn(self, x: Tensor, position: Tensor) -> Mixed | None:
-        """(cos, sin) of the positions, [B, 1, L, D] each, for models that turn queries and keys by them."""
-        ...
-
-    def layer(self, x: Tensor, number: int, now: Pass) -> Tensor:
-        """One layer."""
-        ...
-
-    def norm(self, x: Tensor) -> Tensor:
-        """What comes after the last one."""
-        ...
+        return output.transpose(1, 2).reshape(self.size[0] * self.size[1], -1)
 
 
 def linear(module: nn.Module, x: Tensor) -> Tensor:
-    """[n, inputs] → [n, outputs], adapters included."""
+    """Return a linear layer's output, [n, outputs], adapters included."""
     if isinstance(module, Adapter):
         out = linear(module.base, x)
         if not module.on:
@@ -90,7 +63,7 @@ def linear(module: nn.Module, x: Tensor) -> Tensor:
 
 
 class GPT2:
-    """Learned positions, layer norm before attention and MLP, all heads in one matrix."""
+    """GPT-2: learned positions, layer norm before attention and MLP, all heads in one matrix."""
 
     def __init__(self, base: Any) -> None:
         self.base, self.blocks = base, list(base.h)
@@ -99,10 +72,10 @@ class GPT2:
 
     @staticmethod
     def fits(base: Any) -> bool:
-        """False for the variants that nobody trains any more."""
-        told = base.config
-        odd = told.scale_attn_by_inverse_layer_idx or told.reorder_and_upcast_attn or told.add_cross_attention
-        return bool(told.scale_attn_weights) and not odd
+        """Return False for variants of attention that are not implemented here."""
+        config = base.config
+        variant = config.scale_attn_by_inverse_layer_idx or config.reorder_and_upcast_attn or config.add_cross_attention
+        return bool(config.scale_attn_weights) and not variant
 
     def embed(self, ids: Tensor, position: Tensor) -> Tensor:
         return (self.base.wte(ids) + self.base.wpe(position)).flatten(0, 1)
@@ -123,17 +96,16 @@ class GPT2:
 
 
 class Llama:
-    """Positions by rotation, RMS norm, a gated MLP; keys and values may be shared by several heads."""
+    """Llama: rotary positions, RMS norm, a gated MLP; several heads may share keys and values."""
 
     def __init__(self, base: Any) -> None:
         self.base, self.blocks = base, list(base.layers)
-        told = base.config
         self.depth = len(self.blocks)
-        self.count, self.shared = int(told.num_attention_heads), int(told.num_key_value_heads)
+        self.count, self.shared = int(base.config.num_attention_heads), int(base.config.num_key_value_heads)
 
     @staticmethod
     def fits(base: Any) -> bool:
-        """True for nearly every Llama: what else differs between them is in the modules themselves."""
+        """Return True for nearly every Llama: other differences are inside the modules."""
         return base.config.hidden_act in ("silu", "swish")
 
     def embed(self, ids: Tensor, position: Tensor) -> Tensor:
@@ -142,7 +114,7 @@ class Llama:
     def turn(self, x: Tensor, position: Tensor) -> Mixed:
         cos, sin = self.base.rotary_emb(x, position)
         half = sin.shape[-1] // 2
-        # The sign of what is turned in goes into the sine, so that a rotation is one roll, two products and a sum.
+        # With the sign in the sine, a rotation is one roll, two products and a sum.
         signed = torch.cat([-sin[..., :half], sin[..., half:]], -1)
         return cos.unsqueeze(1), signed.unsqueeze(1)
 
@@ -175,14 +147,14 @@ FAMILIES: dict[str, type[GPT2] | type[Llama]] = {"GPT2Model": GPT2, "LlamaModel"
 
 
 class Direct:
-    """Runs a model's layers without transformers' own code around them."""
+    """Runs the layers of a model without the code that transformers has around them."""
 
-    def __init__(self, family: Family, first_trained: int) -> None:
+    def __init__(self, family: GPT2 | Llama, first_trained: int) -> None:
         self.family, self.first_trained = family, first_trained
 
     @classmethod
     def of(cls, base: Any, first_trained: int) -> Direct | None:
-        """None for a model that is not written out here."""
+        """Return the layers of `base`, or None for a family that is not written out here."""
         family = FAMILIES.get(type(base).__name__)
         return cls(family(base), first_trained) if family is not None and family.fits(base) else None
 
@@ -196,7 +168,7 @@ class Direct:
         trunk: Tensor | None,
         caught: list[Tensor] | None,
     ) -> Tensor:
-        """As `Backbone.hidden`; what enters the first layer that learns is put into `caught`."""
+        """As `Backbone.hidden`; the input of the first layer that learns is appended to `caught`."""
         family, size = self.family, (ids.shape[0], ids.shape[1])
         x = family.embed(ids, position) if trunk is None else trunk.flatten(0, 1)
         now = Pass(size, mask, cache, family.turn(x, position))
@@ -207,14 +179,15 @@ class Direct:
         return family.norm(x).view(*size, -1)
 
 
+# Up to this many numbers torch's one operation is faster than the five below, which are vectorised better.
 FEW = 1 << 15
-"""Numbers up to which one operation is cheaper than five."""
+# √(2/π) and 0.044715 are the constants of the tanh approximation (Hendrycks and Gimpel 2016).
 SLOPE = 2.0 * math.sqrt(2.0 / math.pi)
 CUBE = 0.044715
 
 
 class _Gelu(torch.autograd.Function):
-    """x · σ(u) with u = SLOPE (x + CUBE x³), which is x/2 · (1 + tanh(u/2)). Keeps the derivative, not x."""
+    """x · σ(u) with u = SLOPE (x + CUBE x³), which is x/2 · (1 + tanh(u/2)). Saves the derivative instead of x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -228,13 +201,13 @@ class _Gelu(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
         (slope,) = ctx.saved_tensors
-        return given[0] * slope
+        return grads[0] * slope
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """torch's gelu(approximate="tanh") to rounding."""
+    """Return torch's gelu(approximate="tanh"), up to rounding."""
     if x.dtype != torch.float32 or x.device.type != "cpu" or x.numel() <= FEW:
         return torch.nn.functional.gelu(x, approximate="tanh")
     return _Gelu.apply(x)  # pyright: ignore[reportReturnType]

@@ -1,10 +1,10 @@
-"""A language model as a policy: a stream is a response, its context the prompt, an action the next token."""
+"""A language model as a policy: a stream is a response, its context is the prompt, an action is the next token."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,18 +21,16 @@ from surefoot.nets.policy import PolicyInput, PolicyOutput
 KL_IN_LOSS = ("k2", "k3", "exact")
 
 
-class Critic(Protocol):
-    """Where values come from: a head on the policy's own states, or a model of its own."""
+class Critic(nn.Module):
+    """The source of values: a head on the policy's hidden states, or a separate model."""
 
     def values(self, states: Tensor, rows: Sequences) -> Tensor:
-        """[n]: what the rest of the response is worth before each of its tokens."""
-        ...
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
+        """Return the expected rest of the return before each response token, [n]."""
+        raise NotImplementedError
 
 
-class ValueHead(nn.Module):
-    """A linear layer on the policy's own hidden states; begins at 0 everywhere."""
+class ValueHead(Critic):
+    """A linear layer on the policy's hidden states; every value is 0 at the start."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -44,8 +42,8 @@ class ValueHead(nn.Module):
         return self.out(states.float()).squeeze(-1)
 
 
-class ValueOf(nn.Module):
-    """A critic that is a model of its own: `model(input_ids, attention_mask) → [B, L]`."""
+class ValueOf(Critic):
+    """A critic that is a separate model: `model(input_ids, attention_mask) → [B, L]`."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -53,21 +51,29 @@ class ValueOf(nn.Module):
 
     def values(self, states: Tensor, rows: Sequences) -> Tensor:
         length = (rows.prompt_length + rows.response_length).unsqueeze(1)
-        seen = torch.arange(rows.ids.shape[1], device=rows.ids.device) < length
-        said = self.model(rows.ids, seen.long())
-        row, at = predicting(rows)
-        return said[row, at].float()
+        mask = torch.arange(rows.ids.shape[1], device=rows.ids.device) < length
+        return self.model(rows.ids, mask.long())[predicting(rows)].float()
 
 
-class NoCritic(nn.Module):
-    """For methods that compare responses with each other (GRPO, RLOO): every value is 0."""
+class NoCritic(Critic):
+    """Every value is 0, for methods that compare responses with each other (GRPO, RLOO)."""
 
     def values(self, states: Tensor, rows: Sequences) -> Tensor:
         return torch.zeros(len(states), device=states.device)
 
 
 class LMPolicy:
-    """What the learner needs of a language model. `sequential`: a response is learned from as a whole."""
+    """A language model as the learner needs it. It is sequential: a response is one stream.
+
+    Args:
+        backbone: The language model.
+        critic: The source of values; None: a `ValueHead`.
+        temperature: The sampling temperature, which log-probs are computed at.
+        kl_in_loss: The estimator of the KL to the reference in the loss: "k2", "k3" or "exact"; None: no KL.
+        entropy_gradient: Let gradients flow through the entropy; needed for an entropy bonus only.
+        packed: Compute several responses in one row instead of in buckets of similar length.
+        reference: A separate reference model; None: the backbone without what it has learned.
+    """
 
     sequential = True
 
@@ -75,7 +81,7 @@ class LMPolicy:
         self,
         backbone: Backbone,
         *,
-        critic: nn.Module | None = None,
+        critic: Critic | None = None,
         temperature: float = 1.0,
         kl_in_loss: str | None = None,
         entropy_gradient: bool = False,
@@ -88,11 +94,10 @@ class LMPolicy:
         self.critic = (critic or ValueHead(backbone.width)).to(backbone.device)
         self.kl_in_loss, self.entropy_gradient = kl_in_loss, entropy_gradient
         self._reference = reference
-        """A model of its own to compare with; None: the backbone as it came."""
 
     @contextmanager
     def reference(self) -> Generator[Backbone]:
-        """The reference while the block lasts, without gradients."""
+        """Yield the reference, with gradients off."""
         if self._reference is not None:
             with torch.no_grad():
                 yield self._reference
@@ -102,20 +107,20 @@ class LMPolicy:
 
     @property
     def reference_head(self) -> Any:
-        """The head that turns the reference's states into logits."""
+        """Return the layer that turns the reference's hidden states into logits."""
         return self.backbone.reference_head if self._reference is None else self._reference.head
 
     def evaluate(self, batch: Batch) -> Evaluation:
-        """Log-prob, entropy and value [T, B] of stored responses under the weights of now."""
+        """Return log-prob, entropy and value of stored responses under the current weights, [T, B] each."""
         rows = sequences_of(batch)
-        # Kept in float32, which numpy knows; bfloat16 comes back from it without a loss.
+        # Stored in float32, because numpy has no bfloat16; the cast back is exact.
         trunk = batch.context["trunk"].to(self.backbone.dtype) if "trunk" in batch.context else None
         states, _ = response_states(self.backbone, rows, trunk=trunk, packed=self.packed)
-        row, at = predicting(rows)
-        step = at - rows.prompt_length[row] + 1
+        row, position = predicting(rows)
+        step = position - rows.prompt_length[row] + 1
         support = batch.obs["support"][step, row] if "support" in batch.obs else None
         reference = batch.context["reference"][row, step].to(states.dtype) if self.kl_in_loss == "exact" else None
-        said = score(
+        scores = score(
             states,
             self.backbone.head,
             batch.action[step, row].long(),
@@ -125,64 +130,62 @@ class LMPolicy:
             reference_head=self.reference_head,
             entropy_gradient=self.entropy_gradient,
         )
-        value = cast(Critic, self.critic).values(states, rows)
-        kl = said.kl
+        value, kl = self.critic.values(states, rows), scores.kl
         if self.kl_in_loss == "k2" and batch.ref_log_prob is not None:
-            kl = 0.5 * (said.log_prob - batch.ref_log_prob[step, row]).square()
-        shape = batch.action.shape
+            kl = 0.5 * (scores.log_prob - batch.ref_log_prob[step, row]).square()
 
-        def laid_out(x: Tensor) -> Tensor:
-            return torch.zeros(shape, dtype=x.dtype, device=x.device).index_put((step, row), x)
+        def spread(x: Tensor) -> Tensor:
+            return torch.zeros(batch.action.shape, dtype=x.dtype, device=x.device).index_put((step, row), x)
 
         return Evaluation(
-            laid_out(said.log_prob), laid_out(said.entropy), laid_out(value), None if kl is None else laid_out(kl)
+            spread(scores.log_prob), spread(scores.entropy), spread(value), None if kl is None else spread(kl)
         )
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        """The next token of N streams, without a cache; `sample.generate` is the way to whole responses."""
+        """Sample the next token of N streams, without a cache; `sampler.generate` writes whole responses."""
         rows = self._last(inputs)
         with torch.no_grad():
             states, _ = response_states(self.backbone, rows)
-            spread = Categorical(logits_of(states, self.backbone.head, temperature=self.temperature, support=None))
-            action = spread.mode() if deterministic else spread.sample(generator)
-            value = cast(Critic, self.critic).values(states, rows)
+            tokens = Categorical(logits_of(states, self.backbone.head, temperature=self.temperature, support=None))
+            action = tokens.mode() if deterministic else tokens.sample(generator)
+            value = self.critic.values(states, rows)
         return PolicyOutput(
-            action=action, value=value, log_prob=spread.log_prob(action), distribution=spread, context=inputs.context
+            action=action, value=value, log_prob=tokens.log_prob(action), distribution=tokens, context=inputs.context
         )
 
     def value(self, inputs: PolicyInput) -> Tensor:
-        """[N]: what the critic expects of a response to what was said so far."""
+        """Return the value of the next token's state, [N]."""
         rows = self._last(inputs)
-        return cast(Critic, self.critic).values(response_states(self.backbone, rows)[0], rows)
+        return self.critic.values(response_states(self.backbone, rows)[0], rows)
 
     def _last(self, inputs: PolicyInput) -> Sequences:
         prompt, length = inputs.context["prompt"].long(), inputs.context["prompt_length"].long()
         return Sequences(prompt, length, torch.ones_like(length))
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """A prompt cannot be made up: rollouts bring it along."""
-        raise ConfigError("a language model's context is its prompt; make rollouts with surefoot.lm.sampling.sampler")
+        """Raise: the context is the prompt, which only rollouts carry."""
+        raise ConfigError("the context of a language model is its prompt; collect with surefoot.lm.sampling.sampler")
 
     def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The prompt stays as it is."""
+        """Return the prompt unchanged."""
         return context
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
-        """Tokens are what they are."""
+        """Return the tokens unchanged."""
         return action
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Nothing is normalised."""
+        """Do nothing: tokens are not normalised."""
 
     def action_std(self) -> None:
-        """Tokens have none."""
+        """Return None: tokens have no standard deviation."""
 
     def choices(self) -> tuple[int, ...]:
-        """What may be chosen is kept as bits in `obs['support']`, not as a mask."""
+        """Return (): allowed tokens are bits in `obs['support']`, not an action mask."""
         return ()
 
     def describe(self) -> dict[str, Any]:
-        """What this policy is made of."""
+        """Return what this policy consists of, as JSON."""
         backbone = self.backbone
         return {
             "kind": "language model",
@@ -195,34 +198,34 @@ class LMPolicy:
         }
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """What learns, the critic's last."""
+        """Yield the parameters that learn, the critic's last."""
         yield from self.backbone.trained().values()
         yield from self.critic.parameters()
 
     def critic_parameters(self) -> Iterator[nn.Parameter]:
-        """What only the critic has."""
+        """Return the parameters that only the critic uses."""
         return self.critic.parameters()
 
     def modules(self) -> Iterator[nn.Module]:
-        """Every module of model and critic."""
+        """Yield every module of model and critic."""
         yield from self.backbone.model.modules()
         yield from self.critic.modules()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What learns and nothing else: the frozen weights are the model's own, wherever it came from."""
+        """Return only the weights that learn; the frozen ones are those of the base model."""
         learned = {f"model.{name}": p.detach() for name, p in self.backbone.trained().items()}
         return learned | {f"critic.{name}": x.detach() for name, x in self.critic.state_dict().items()}
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Put back what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         for name, parameter in self.backbone.trained().items():
             parameter.copy_(state_dict[f"model.{name}"].to(parameter.dtype))
-        theirs = {name.removeprefix("critic."): x for name, x in state_dict.items() if name.startswith("critic.")}
-        self.critic.load_state_dict(theirs)
+        critic = {name.removeprefix("critic."): x for name, x in state_dict.items() if name.startswith("critic.")}
+        self.critic.load_state_dict(critic)
 
     def to(self, device: torch.device) -> LMPolicy:
-        """Move everything."""
+        """Move model, critic and reference to a device."""
         self.backbone.model.to(device)
         self.critic.to(device)
         if self._reference is not None:

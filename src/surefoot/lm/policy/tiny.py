@@ -1,4 +1,4 @@
-"""A model small enough to try things on: two layers, characters as tokens, random weights."""
+"""A tiny random model for trials and tests: two layers, characters as tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LETTERS = ("<eos>", "<unk>", *(chr(i) for i in range(32, 127)), "\n")
 
 
 def tiny_tokenizer() -> Any:
-    """One token a character; 0 ends."""
+    """Return a tokenizer with one token per character; token 0 ends a text."""
     transformers = require_transformers()
     tokenizers: Any = import_module("tokenizers")
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({c: i for i, c in enumerate(LETTERS)}, unk_token="<unk>"))
@@ -24,7 +24,7 @@ def tiny_tokenizer() -> Any:
 
 
 def make_tiny(folder: Path | str, *, width: int = 64, layers: int = 2, seed: int = 0) -> Path:
-    """A folder `from_pretrained` loads. It says nothing sensible, but it learns what it is paid for in a minute."""
+    """Write a folder that `from_pretrained` loads, and return it. The model can learn a simple reward in a minute."""
     transformers = require_transformers()
     generator_state = torch.get_rng_state()
     torch.manual_seed(seed)
@@ -33,7 +33,7 @@ def make_tiny(folder: Path | str, *, width: int = 64, layers: int = 2, seed: int
     )
     model = transformers.GPT2LMHeadModel(shape)
     with torch.no_grad():
-        # As they come, embeddings are so small that adapters alone could not make any token likely.
+        # Fresh embeddings are so small that adapters alone could not make any token likely.
         model.get_input_embeddings().weight.mul_(6.0)
     torch.set_rng_state(generator_state)
     model.save_pretrained(str(folder))

@@ -1,4 +1,4 @@
-"""What keeps a policy from gaming its reward: a budget of KL, and a judge that learning never sees."""
+"""Guards against over-optimised rewards: a KL budget, and a held-out judge."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.policy import LMPolicy
 
 Respond = Callable[[Sequence[np.ndarray]], tuple[list[str], list[str]]]
+# Rollouts in a row beyond the budget after which `over_budget=back` ends the run too: β has grown by 1.5² by then.
 PATIENCE = 3
-"""Times in a row that a run may be beyond its budget before `over_budget=back` ends it too."""
+
+
+_SAVED = ("best_step", "looks_since", "over", "score_then", "within", "best")
 
 
 class HasBeta(Protocol):
-    """What prices the KL."""
+    """Something with the weight of the KL."""
 
     beta: float
 
 
 class Guards:
-    """Looks before and after each update; goes back to better weights where it must."""
+    """Checks each update before and after, and restores better weights if necessary."""
 
     def __init__(
         self,
@@ -35,22 +38,22 @@ class Guards:
     ) -> None:
         self.config, self.policy, self.judge, self.prompts = config, policy, judge, list(prompts)
         self.within: dict[str, Tensor] | None = None
-        """The last weights that were within the budget."""
+        """The last weights within the budget."""
         self.best: dict[str, Tensor] | None = None
         self.best_score, self.best_step, self.looks_since = -np.inf, 0, 0
         self.judged: float | None = None
         self.score_then = 0.0
-        """What the reward said when the judge was at its best."""
+        """The reward's score when the judge's was best."""
         self.gamed = 0.0
-        """1 while the reward is higher than then and the judge is not."""
+        """1 while the reward is higher than at that time and the judge is not."""
         self.over = 0
         self.held_back = False
         """True if this step's rollout must not be learned from."""
         self.improved = False
-        """True right after a look that was the best so far."""
+        """True after an evaluation by the judge that was the best so far."""
 
     def before_update(self, kl: float, price: HasBeta) -> tuple[str | None, list[str]]:
-        """(why the run ends, sentences): the rollout of the weights of now is `kl` nats a response away."""
+        """Return (why the run ends or None, sentences) for a rollout that is `kl` nats per response from the reference."""
         budget = self.config.kl_budget
         self.held_back = False
         if budget is None:
@@ -61,17 +64,15 @@ class Guards:
         self.held_back, self.over = True, self.over + 1
         if self.within is not None:
             self.policy.load_state_dict(self.within)
-        back = (
-            "the weights are those of the last rollout within it" if self.within is not None else "it began beyond it"
-        )
-        said = f"{kl:.1f} nats a response are beyond kl_budget={budget:g}; {back}"
+        weights = "restored the last weights within it" if self.within is not None else "no weights were within it"
+        message = f"{kl:.1f} nats per response exceed kl_budget={budget:g}; {weights}"
         if self.config.over_budget == "stop" or self.over >= PATIENCE or self.within is None:
-            return said, [said]
+            return message, [message]
         price.beta *= 1.5
-        return None, [f"{said}, and beta is {price.beta:.3g}"]
+        return None, [f"{message}, and beta is {price.beta:.3g}"]
 
     def after_update(self, step: int, score: float, respond: Respond) -> tuple[str | None, list[str]]:
-        """Let the judge look when it is time; after too many looks without a better one, go back to the best and end."""
+        """Let the judge score every `judge_every` steps; after `judge_patience` without progress restore the best and end."""
         self.improved, self.judged, self.gamed = False, None, 0.0
         last = step >= self.config.steps
         if self.judge is None or not self.prompts or (step % self.config.judge_every and not last and step != 1):
@@ -88,35 +89,27 @@ class Guards:
             return None, []
         if self.best is not None:
             self.policy.load_state_dict(self.best)
-        said = (
-            f"the held-out judge says {self.judged:.3g}; its best was {self.best_score:.3g} at step {self.best_step}, "
-            "whose weights these are again"
+        message = (
+            f"the held-out judge gives {self.judged:.3g}; its best was {self.best_score:.3g} at step {self.best_step}, "
+            "whose weights were restored"
         )
-        return said, [said]
+        return message, [message]
 
     def stats(self) -> dict[str, float]:
-        """What the judge said, if it looked."""
+        """Return the judge's scores, if it was called in this step."""
         if self.judged is None:
             return {}
         return {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves."""
-        return {
-            "best_score": float(self.best_score),
-            "best_step": self.best_step,
-            "looks_since": self.looks_since,
-            "over": self.over,
-            "score_then": self.score_then,
-            "within": self.within,
-            "best": self.best,
-        }
+        """Return everything that changes during a run."""
+        return {"best_score": float(self.best_score), **{name: getattr(self, name) for name in _SAVED}}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
-        self.best_score, self.best_step = float(state["best_score"]), state["best_step"]
-        self.looks_since, self.over = state["looks_since"], state["over"]
-        self.score_then = state["score_then"]
+        """Restore what `state` returned."""
+        self.best_score = float(state["best_score"])
+        for name in _SAVED:
+            setattr(self, name, state[name])
         self.within, self.best = _tensors(state["within"]), _tensors(state["best"])
 
 

@@ -1,4 +1,4 @@
-"""How far the policy is from its reference, as a cost in the reward, and who says how dear it is."""
+"""The KL to the reference as a cost in the reward, and the controllers of its weight β."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ IN_LOSS = ("k2", "k3", "exact")
 
 
 def require_kl(kl_in: str, kl: str) -> None:
-    """Refuse an estimator where it would not do what it is there for."""
+    """Raise `ConfigError` for an estimator that does not work in the reward or in the loss."""
     if kl_in == "reward" and kl not in IN_REWARD:
         raise ConfigError(
             f"kl is {kl!r} with kl_in='reward'; that has no optimum π ∝ π_ref·exp(r/β): its pull grows without bound as a "
-            "token becomes likelier. Use k1 or exact in the reward; k2 and k3 belong into the loss"
+            "token becomes likelier. Use k1 or exact in the reward; use k2 and k3 in the loss"
         )
     if kl_in == "loss" and kl not in IN_LOSS:
         raise ConfigError(
@@ -34,14 +34,14 @@ def kl_rewards(
     exact: np.ndarray | None = None,
     decay: float = 1.0,
 ) -> np.ndarray:
-    """[T, N]: what being away from the reference costs each token.
+    """Return the cost of each token, [T, N].
 
     k1:     r_t = -β k_t                                    with k_t = log π(a_t) - log ref(a_t)
     exact:  r_t = -β (k_t - γλ (k_{t+1} - KL_{t+1}))        with KL_t over the whole vocabulary
 
-    A token must answer for its own k_t: that is the gradient of the KL it stands in. For the tokens after it only the
-    mean of k matters, which is KL. Summed up with (γλ)^l the second line leaves exactly that: k of a token itself, KL of
-    all that follow. Both have the same mean; the second has less noise. `decay` is γλ.
+    The sampled k_t must stay for the token itself: it carries the gradient of its KL. For later tokens only the mean of k
+    matters, which is KL. In the sum with weights (γλ)^l the second line leaves exactly that: k of the token, KL of all
+    that follow. Both have the same mean; the second has less noise. `decay` is γλ.
     """
     k = np.where(valid, log_prob - reference, 0.0)
     if exact is None:
@@ -53,17 +53,17 @@ def kl_rewards(
 
 @dataclass(slots=True)
 class FixedBeta:
-    """The same weight from beginning to end."""
+    """A constant weight."""
 
     beta: float
 
     def see(self, kl: float, responses: int) -> None:
-        """Nothing changes it."""
+        """Do nothing."""
 
 
 @dataclass(slots=True)
 class AdaptiveBeta:
-    """The weight that holds the KL of a response at `target` nats (Ziegler et al. 2019, §2.2).
+    """A weight that keeps the KL of a response at `target` nats (Ziegler et al. 2019, §2.2).
 
     β ← β (1 + clip(KL/target - 1, ±0.2) · responses/horizon)
     """
@@ -73,6 +73,6 @@ class AdaptiveBeta:
     horizon: int
 
     def see(self, kl: float, responses: int) -> None:
-        """A rollout of so many responses was this far away, in nats a response."""
+        """Adapt to a rollout of `responses` responses with a mean KL of `kl` nats per response."""
         error = min(max(kl / self.target - 1.0, -0.2), 0.2)
         self.beta *= 1.0 + error * responses / self.horizon

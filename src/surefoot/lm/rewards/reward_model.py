@@ -1,4 +1,4 @@
-"""Reward models from preferences (Bradley–Terry), and a critic that is a model of its own."""
+"""Reward models, and a value model that is separate from the policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surefoot.lm.policy.backbone import Backbone
 
 
 def _trunk(base: Any) -> Any:
-    """A copy of a model's trunk: nothing here ever shares weights with a policy that learns."""
+    """Return a copy of a model's trunk without dropout; a shared one would change with the policy."""
     trunk = copy.deepcopy(getattr(base, "base_model", base))
     for module in trunk.modules():
         if isinstance(module, nn.Dropout):
@@ -25,9 +25,9 @@ def _trunk(base: Any) -> Any:
 
 
 def last_token(states: Tensor, mask: Tensor) -> Tensor:
-    """[B, width]: the state of each row's last token that counts, whichever side the padding is on."""
-    place = torch.arange(mask.shape[1], device=mask.device) * mask.long()
-    return states[torch.arange(len(states), device=states.device), place.argmax(1)]
+    """Return the state of each row's last unmasked token, [B, width], for padding on either side."""
+    position = torch.arange(mask.shape[1], device=mask.device) * mask.long()
+    return states[torch.arange(len(states), device=states.device), position.argmax(1)]
 
 
 class _ScoreHead(nn.Module):
@@ -50,10 +50,15 @@ class _ScoreHead(nn.Module):
 
 
 class RewardModel(_ScoreHead):
-    """`model(input_ids, attention_mask) → [B]`: a trunk of its own and a linear head on the last token.
+    """A model that returns one score per row, [B]: its own trunk and a linear head on the last token.
 
-    Scores are (raw - shift) · gain, with both set by `train_reward_model` so that they have mean 0 and deviation 1 on the
-    pairs it was fitted to. `frozen` leaves the trunk as it is and learns the head alone.
+    Scores are (raw - shift) · gain; `train_reward_model` sets both so that scores of its pairs have mean 0 and standard
+    deviation 1.
+
+    Args:
+        base_model: A Hugging Face model; its trunk is copied.
+        hidden_size: Width of its hidden states, checked if given.
+        frozen: Train the head only.
     """
 
     def __init__(self, base_model: Any, hidden_size: int | None = None, *, frozen: bool = False) -> None:
@@ -67,28 +72,28 @@ class RewardModel(_ScoreHead):
         self.trunk.requires_grad_(not frozen)
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, width] float32."""
+        """Return the features, [B, width] float32."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            said = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
-        return last_token(said.last_hidden_state, attention_mask).float()
+            output = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
+        return last_token(output.last_hidden_state, attention_mask).float()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return self.scored(self.features(input_ids, attention_mask))
 
 
 class BackboneReward(_ScoreHead):
-    """A reward head on the policy's own trunk with its adapters off: no second model in memory."""
+    """A reward head on the policy's backbone with its adapters off, so that there is no second model in memory."""
 
     frozen = True
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
-        self.__dict__["backbone"] = backbone  # past torch's registry: the trunk is not this module's
+        self.__dict__["backbone"] = backbone  # not registered: its weights do not belong to this module
         self.make_head(backbone.width)
         self.to(backbone.device)
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, width] float32; rows must be padded on the right."""
+        """Return the features, [B, width] float32; rows must be padded on the right."""
         backbone: Backbone = self.__dict__["backbone"]
         with backbone.reference():
             return last_token(backbone.hidden(input_ids), attention_mask).float()
@@ -97,12 +102,18 @@ class BackboneReward(_ScoreHead):
         backbone: Backbone = self.__dict__["backbone"]
         with backbone.reference():
             states = backbone.hidden(input_ids)
-        backbone.remember(input_ids, states)  # the KL to the reference is asked for next, of the same tokens
+        # `consult` needs the reference's states of the same tokens next.
+        backbone.remember(input_ids, states)
         return self.scored(last_token(states, attention_mask).float())
 
 
 class ValueModel(nn.Module):
-    """`model(input_ids, attention_mask) → [B, L]`: what is still to come after each token; begins at 0 everywhere."""
+    """A model that returns one value per token, [B, L]; every value is 0 at the start.
+
+    Args:
+        base_model: A Hugging Face model; its trunk is copied.
+        hidden_size: Width of its hidden states, checked if given.
+    """
 
     def __init__(self, base_model: Any, hidden_size: int | None = None) -> None:
         super().__init__()
@@ -115,12 +126,12 @@ class ValueModel(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        said = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
-        return self.head(said.last_hidden_state.float()).squeeze(-1)
+        output = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
+        return self.head(output.last_hidden_state.float()).squeeze(-1)
 
 
 def pad(rows: Sequence[np.ndarray], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(ids, mask) padded on the right."""
+    """Return (ids, mask), padded on the right."""
     size = max(len(row) for row in rows)
     ids = torch.zeros(len(rows), size, dtype=torch.int64)
     mask = torch.zeros_like(ids)

@@ -1,9 +1,10 @@
-"""A language model as one who scores texts, 0 to 1: by a reward model, or by how surely it answers Yes."""
+"""Scores texts from 0 to 1 with a language model: by a reward model, or by the probability of the answer Yes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,23 @@ QUESTION = "Instruction: {text}\n\nIs this instruction clear, specific and easy 
 
 
 def scorer(model: str | Path, *, question: str = QUESTION) -> Callable[[str], float]:
-    """A function of a text that returns 0 to 1; what it has scored once it remembers.
+    """Return a function from a text to a score between 0 and 1; scores are cached.
 
-    `model` is a folder that `surefoot lm reward` wrote, whose score s becomes σ(s): 0.5 is what it finds average. Or it is
-    a causal model (a folder, a hub name, smollm2), asked `question` with the text in place of {text}: the score is the
-    probability of Yes against No.
+    Args:
+        model: A folder that `surefoot lm reward` wrote, whose score s becomes σ(s), 0.5 for an average text. Or a causal
+            model (a folder, a hub name, smollm2), which answers `question`: the score is P(Yes) / (P(Yes) + P(No)).
+        question: The question to a causal model; {text} is replaced by the text.
     """
     base = reward_base(model)
-    return _remembering(_by_answer(model, question) if base is None else _by_reward(model, base))
+    if base is not None:
+        return cache(_by_reward(model, base))
+    backbone, tokenizer = load_backbone(model, LMConfig(train="none"))
+    judge = ModelJudge(backbone, Speech(tokenizer, backbone.model))
+
+    def score(text: str) -> float:
+        return float(judge.chances(question.format(text=text), ("Yes", "No"))[0]) if text.strip() else 0.0
+
+    return cache(score)
 
 
 def _by_reward(folder: str | Path, base: str) -> Callable[[str], float]:
@@ -38,24 +48,7 @@ def _by_reward(folder: str | Path, base: str) -> Callable[[str], float]:
         ids = speech.continuation(text)[:-1][-limit:]
         if len(ids) == 0:
             return 0.0
-        said = float(module(*pad([np.asarray(ids)], module.head.weight.device))[0])
-        return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, said))))
+        raw = float(module(*pad([np.asarray(ids)], module.head.weight.device))[0])
+        return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, raw))))  # beyond ±60, exp overflows or σ is 0 or 1 anyway
 
     return score
-
-
-def _by_answer(name: str | Path, question: str) -> Callable[[str], float]:
-    backbone, tokenizer = load_backbone(name, LMConfig(train="none"))
-    asking = ModelJudge(backbone, Speech(tokenizer, backbone.model))
-    return lambda text: float(asking.chances(question.format(text=text), ("Yes", "No"))[0]) if text.strip() else 0.0
-
-
-def _remembering(score: Callable[[str], float]) -> Callable[[str], float]:
-    known: dict[str, float] = {}
-
-    def scored(text: str) -> float:
-        if text not in known:
-            known[text] = score(text)
-        return known[text]
-
-    return scored

@@ -1,65 +1,67 @@
-"""Responses become a rollout: tokens are actions, the prompt is the context, the score arrives with the last token."""
+"""Turns responses into a rollout: tokens are actions, the prompt is the context, the score is paid at the last token."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from surefoot.data.rollout import Rollout
-from surefoot.lm.policy.policy import Critic, LMPolicy
+from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.policy.vocabulary_head import score
 from surefoot.lm.rewards.kl_penalty import kl_rewards
-from surefoot.lm.sampling.layout import Sequences, join, predicting, response_states
+from surefoot.lm.rewards.rewards import ResponseDrift, distinct, repetition
+from surefoot.lm.sampling.layout import join, predicting, response_states
 from surefoot.lm.sampling.sampler import Response
 
 
 @dataclass(slots=True)
 class ResponseBatch:
-    """N responses as arrays [T, N], and what policy and reference say about them."""
+    """N responses as arrays [T, N], with log-probs and values of the policy and log-probs of the reference."""
 
     action: np.ndarray
     log_prob: np.ndarray
     value: np.ndarray
     valid: np.ndarray
     ended: np.ndarray
-    """[N]: with an end token."""
+    """[N]: True if the response has an end token."""
     prompt: np.ndarray
     prompt_length: np.ndarray
     support: np.ndarray | None
     ref_log_prob: np.ndarray
     trunk: np.ndarray | None = None
-    """[N, L, width]: what enters the first layer that learns."""
+    """[N, L, width]: the input of the first layer that learns."""
     reference: np.ndarray | None = None
-    """[N, T, width]: the reference's states, where the exact KL is wanted in the loss."""
+    """[N, T, width]: hidden states of the reference, for the exact KL in the loss."""
     exact_kl: np.ndarray | None = None
-    """[T, N], where it is wanted in the reward."""
+    """[T, N], for the exact KL in the reward."""
     mismatch: float | None = None
-    """Mean |log p when sampled - log p when scored again|, where both are known."""
+    """Mean |log p when sampled - log p when scored again|, if responses were scored again."""
 
     @property
     def length(self) -> np.ndarray:
-        """[N]: tokens of each response."""
+        """Return the number of tokens of each response, [N]."""
         return self.valid.sum(0)
 
     @property
     def last(self) -> np.ndarray:
-        """[T, N]: True at the last token of each response."""
+        """Return True at the last token of each response, [T, N]."""
         steps = np.arange(len(self.valid))[:, None]
         return self.valid & (steps == self.length - 1)
 
     def kl(self) -> np.ndarray:
-        """[N]: nats that each response is away from the reference, by k1 or exactly."""
+        """Return the KL of each response to the reference in nats, [N], by k1 or exactly."""
         per_token = self.exact_kl if self.exact_kl is not None else self.log_prob - self.ref_log_prob
         return np.where(self.valid, per_token, 0.0).sum(0)
 
 
 def lay_out(responses: Sequence[Response]) -> ResponseBatch:
-    """Arrays padded to the longest response; nothing is known of the reference yet."""
+    """Return the responses as arrays, padded to the longest one; `consult` adds the reference."""
     steps, n = max(len(r.tokens) for r in responses), len(responses)
     shape = (steps, n)
     action, valid = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
@@ -68,6 +70,7 @@ def lay_out(responses: Sequence[Response]) -> ResponseBatch:
     support = None
     if responses[0].support:
         support = np.full((*shape, len(responses[0].support[0])), 255, np.uint8)
+    trunks = [r.trunk for r in responses if r.trunk is not None]
     for i, r in enumerate(responses):
         t = len(r.tokens)
         action[:t, i], log_prob[:t, i], value[:t, i], valid[:t, i] = r.tokens, r.log_prob, r.value, True
@@ -75,7 +78,7 @@ def lay_out(responses: Sequence[Response]) -> ResponseBatch:
         if support is not None:
             support[:t, i] = np.stack(r.support)
     return ResponseBatch(
-        trunk=_trunk(responses),
+        trunk=_numpy(pad_sequence(trunks, batch_first=True)) if len(trunks) == n else None,
         action=action,
         log_prob=log_prob,
         value=value,
@@ -88,71 +91,59 @@ def lay_out(responses: Sequence[Response]) -> ResponseBatch:
     )
 
 
-def _trunk(responses: Sequence[Response]) -> np.ndarray | None:
-    """[N, L, width], padded on the right, if the responses carry it."""
-    each = [r.trunk for r in responses if r.trunk is not None]
-    if len(each) < len(responses):
-        return None
-    return _numpy(torch.nn.utils.rnn.pad_sequence(each, batch_first=True))
-
-
 @torch.no_grad()
 def consult(
     policy: LMPolicy, laid: ResponseBatch, *, exact_in_reward: bool, exact_in_loss: bool, rescore: bool, values: bool
 ) -> None:
-    """Ask the reference, and the policy again where that is needed; fills in what `lay_out` left open.
+    """Score the responses with the reference, and with the policy again if needed; the results go into `laid`.
 
-    `rescore` replaces the log-probs of sampling by those of a second look, `values` the values.
+    `rescore` replaces the log-probs and values of sampling, `values` the values only.
     """
     device = policy.backbone.device
-    rows = _sequences(laid, device)
-    row, at = predicting(rows)
-    step = at - rows.prompt_length[row] + 1
+    parts = (laid.prompt, laid.prompt_length, laid.action.T, laid.length)
+    rows = join(*(torch.from_numpy(np.ascontiguousarray(x)).to(device) for x in parts))
+    row, position = predicting(rows)
+    step = position - rows.prompt_length[row] + 1
     token = torch.from_numpy(laid.action).to(device)[step, row]
     support = None if laid.support is None else torch.from_numpy(laid.support).to(device)[step, row]
     place = (step.cpu().numpy(), row.cpu().numpy())
-    said: dict[str, Any] = {"temperature": policy.temperature, "support": support}
+    settings: dict[str, Any] = {"temperature": policy.temperature, "support": support}
     with policy.reference() as reference:
         shared = reference is policy.backbone
-        own = torch.from_numpy(laid.trunk).to(device, policy.backbone.dtype) if laid.trunk is not None else None
-        known, below = reference.recall(rows.ids, rows.read), None
-        if known is not None and (own is not None or policy.packed or not reference.caches_trunk):
-            ref_states = known[row, at]
+        trunk = torch.from_numpy(laid.trunk).to(device, policy.backbone.dtype) if laid.trunk is not None else None
+        # A reward model on the same backbone has just computed these states.
+        recalled, below = reference.recall(rows.ids, rows.read), None
+        if recalled is not None and (trunk is not None or policy.packed or not reference.caches_trunk):
+            ref_states = recalled[row, position]
         else:
-            ref_states, below = response_states(reference, rows, trunk=own if shared else None, packed=policy.packed)
-        laid.ref_log_prob[place] = _numpy(score(ref_states, reference.head, token, **said).log_prob)
+            shared_trunk = trunk if shared else None
+            ref_states, below = response_states(reference, rows, trunk=shared_trunk, packed=policy.packed)
+        laid.ref_log_prob[place] = _numpy(score(ref_states, reference.head, token, **settings).log_prob)
     if below is not None and shared:
-        laid.trunk, own = _numpy(below), below
+        laid.trunk, trunk = _numpy(below), below
     if exact_in_loss:
         laid.reference = np.zeros((*laid.action.T.shape, ref_states.shape[-1]), np.float32)
         laid.reference[place[::-1]] = _numpy(ref_states)
     if not (exact_in_reward or rescore or values):
         return
-    states, _ = response_states(policy.backbone, rows, trunk=own, packed=policy.packed)
-    now = score(
+    states, _ = response_states(policy.backbone, rows, trunk=trunk, packed=policy.packed)
+    scores = score(
         states,
         policy.backbone.head,
         token,
-        **said,
+        **settings,
         reference=ref_states if exact_in_reward else None,
         reference_head=policy.reference_head,
     )
-    fresh = _numpy(now.log_prob)
+    fresh = _numpy(scores.log_prob)
     laid.mismatch = float(np.abs(laid.log_prob[place] - fresh).mean()) if len(fresh) else 0.0
-    if now.kl is not None:
+    if scores.kl is not None:
         laid.exact_kl = np.zeros(laid.action.shape, np.float32)
-        laid.exact_kl[place] = _numpy(now.kl)
+        laid.exact_kl[place] = _numpy(scores.kl)
     if rescore:
         laid.log_prob[place] = fresh
     if rescore or values:
-        laid.value[place] = _numpy(cast(Critic, policy.critic).values(states, rows))
-
-
-def _sequences(laid: ResponseBatch, device: torch.device) -> Sequences:
-    def load(x: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(x)).to(device)
-
-    return join(load(laid.prompt), load(laid.prompt_length), load(laid.action.T), load(laid.length))
+        laid.value[place] = _numpy(policy.critic.values(states, rows))
 
 
 def _numpy(x: Tensor) -> np.ndarray:
@@ -162,7 +153,10 @@ def _numpy(x: Tensor) -> np.ndarray:
 def token_rewards(
     laid: ResponseBatch, score: np.ndarray, *, beta: float, decay: float, whiten: bool = False
 ) -> np.ndarray:
-    """[T, N]: -β·KL for every token and the score on the last one. β = 0 leaves the score alone."""
+    """Return -β·KL for every token plus the score at the last one, [T, N]; β = 0 leaves only the score.
+
+    `decay` is γλ, see `kl_rewards`; `whiten` divides by the standard deviation over the rollout.
+    """
     reward = np.zeros(laid.action.shape, np.float32)
     if beta:
         cost = kl_rewards(laid.log_prob, laid.ref_log_prob, laid.valid, beta=beta, exact=laid.exact_kl, decay=decay)
@@ -175,10 +169,10 @@ def token_rewards(
 
 
 def group_advantages(score: np.ndarray, group: int, *, scale: bool) -> np.ndarray:
-    """[N] scores of groups that lie side by side, each compared with its own group.
+    """Return the score of each response relative to its group, [N]; groups are contiguous.
 
-    RLOO: score minus the mean of the *others*. GRPO (`scale`): minus the mean of all, over their deviation. A group with
-    a NaN is compared without it.
+    RLOO: the score minus the mean of the *others*. GRPO (`scale`): minus the mean of all, divided by their standard
+    deviation. NaN scores are left out of both.
     """
     groups = score.reshape(-1, group)
     count = np.isfinite(groups).sum(1, keepdims=True)
@@ -194,7 +188,7 @@ def group_advantages(score: np.ndarray, group: int, *, scale: bool) -> np.ndarra
 def to_rollout(
     laid: ResponseBatch, reward: np.ndarray, *, version: int, kl_in_loss: bool, stats: dict[str, float]
 ) -> Rollout:
-    """What the learner takes. Every response ends: by its own end token, or because its tokens were used up."""
+    """Return the rollout. Every response terminates: by an end token or by the limit of tokens, which the prompt sets."""
     steps, n = laid.action.shape
     following = np.concatenate([laid.value[1:], np.zeros((1, n), np.float32)])
     start = np.zeros((steps, n), np.bool_)
@@ -220,3 +214,39 @@ def to_rollout(
         context=context,
         stats=stats,
     )
+
+
+def response_stats(
+    batch: ResponseBatch,
+    responses: Sequence[Response],
+    scores: np.ndarray,
+    parts: Mapping[str, np.ndarray],
+    drift: ResponseDrift,
+) -> dict[str, float]:
+    """Return the metrics of a step, over the responses whose score is finite; `parts` are the scores per reward."""
+    tokens, good = float(sum(len(r.tokens) for r in responses)), np.isfinite(scores)
+    if not good.any():
+        return {"kl": 0.0, "tokens": tokens}
+    log_ratio = (batch.ref_log_prob - batch.log_prob)[batch.valid]
+    length = float(batch.length[good].mean())
+    repeats = float(np.mean([repetition(r.tokens) for r, ok in zip(responses, good, strict=True) if ok]))
+    stats = {
+        "score": float(scores[good].mean()),
+        "score_std": float(scores[good].std()),
+        "kl": float(batch.kl()[good].mean()),
+        # Clipped like the learner's log-ratios: one token of probability ~0 would make the mean infinite.
+        "kl_k3": float(np.mean(np.expm1(np.clip(log_ratio, -20, 20)) - log_ratio)),
+        "kl_token": float(batch.kl()[good].sum() / max(1, int(batch.length[good].sum()))),
+        "reference_nll": float(-batch.ref_log_prob[batch.valid].mean()),
+        "response_length": length,
+        "ended": float(batch.ended[good].mean()),
+        "distinct_2": distinct([r.tokens for r in responses]),
+        "repetition": repeats,
+        "tokens": tokens,
+        **drift.see(length=length, repetition=repeats),
+    }
+    if batch.mismatch is not None:
+        stats["sampler_mismatch"] = batch.mismatch
+    if len(parts) > 1:
+        stats |= {f"reward_{name}": float(np.nanmean(x)) for name, x in parts.items()}
+    return stats

@@ -179,8 +179,7 @@ class Desk:
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
         """Create a document from a graph's JSON, a ComfyUI workflow or an exported program; return it with the notes."""
         # Imported late: they import torch, which would delay the page.
-        from surefoot.graph.import_.formats import from_json_text
-        from surefoot.graph.import_.program import from_program
+        from surefoot.graph.import_.program import from_json_text, from_program
 
         imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
         return self.new(name, imported.graph), list(imported.notes)

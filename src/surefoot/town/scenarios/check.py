@@ -1,4 +1,4 @@
-"""Does a scenario hang together: positions on the floor, names that exist, shifts within the day. Errors name the line."""
+"""Check that a scenario is consistent: positions, names and shifts. Errors name the line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEASURES = (
 
 
 def check_scenario(scenario: Scenario, lines: Lines) -> None:
-    """Raise for the first thing that cannot be."""
+    """Raise `ScenarioError` for the first inconsistency."""
     _words(scenario, lines)
     _places(scenario, lines)
     _names(scenario, lines)
@@ -31,18 +31,18 @@ def check_scenario(scenario: Scenario, lines: Lines) -> None:
         if not job.start < job.end <= scenario.ticks_per_day:
             raise lines.error(
                 f"jobs.{name}",
-                f"the shift {name} is from {job.start} to {job.end}; it must begin before it ends, within the day of "
+                f"the shift {name} is from {job.start} to {job.end}; it must start before it ends, within the day of "
                 f"{scenario.ticks_per_day} ticks",
             )
     if not scenario.agents:
-        raise lines.error("agents", "there are no agents; one is the least (--auto-seed-agents puts two in)")
+        raise lines.error("agents", "there are no agents; add at least one (--auto-seed-agents adds two)")
 
 
 def _words(scenario: Scenario, lines: Lines) -> None:
     _one_of(lines, "observations", scenario.observations, VARIANTS)
     _one_of(lines, "training.source", scenario.training.source, MODES)
     if scenario.window % 2 == 0:
-        raise lines.error("window", f"window is {scenario.window}; it must be odd, so that it has a middle")
+        raise lines.error("window", f"window is {scenario.window}; it must be odd, so that the agent is in its centre")
     for i, event in enumerate(scenario.perturbations.events):
         _one_of(lines, f"perturbations.events.{i}.kind", event.kind, PERTURBATIONS)
     for i, resident in enumerate(scenario.agents):
@@ -64,8 +64,10 @@ def _places(scenario: Scenario, lines: Lines) -> None:
             raise lines.error("walls", f"walls has {len(scenario.walls)} rows but the grid is {height} high")
         for y, row in enumerate(scenario.walls):
             if len(row) != width:
-                raise lines.error(f"walls.{y}", f"row {y} of walls has {len(row)} signs but the grid is {width} wide")
-    taken: dict[tuple[int, int], str] = {}
+                raise lines.error(
+                    f"walls.{y}", f"row {y} of walls has {len(row)} characters but the grid is {width} wide"
+                )
+    occupied: dict[tuple[int, int], str] = {}
     for kind in ("objects", "agents"):
         for i, one in enumerate(getattr(scenario, kind)):
             x, y = one.position
@@ -75,18 +77,18 @@ def _places(scenario: Scenario, lines: Lines) -> None:
             if scenario.walls and scenario.walls[y][x] == "#":
                 raise lines.error(where, f"{one.id} is at [{x}, {y}], which is a wall")
             if kind == "objects":
-                if (x, y) in taken:
-                    raise lines.error(where, f"{one.id} is at [{x}, {y}], where {taken[x, y]} is already")
-                taken[x, y] = one.id
+                if (x, y) in occupied:
+                    raise lines.error(where, f"{one.id} is at [{x}, {y}], the same place as {occupied[x, y]}")
+                occupied[x, y] = one.id
 
 
 def _names(scenario: Scenario, lines: Lines) -> None:
     for kind in ("objects", "agents"):
-        seen: set[str] = set()
+        ids: set[str] = set()
         for i, one in enumerate(getattr(scenario, kind)):
-            if one.id in seen:
-                raise lines.error(f"{kind}.{i}.id", f"the id {one.id!r} is given twice in {kind}; give it once")
-            seen.add(one.id)
+            if one.id in ids:
+                raise lines.error(f"{kind}.{i}.id", f"the id {one.id!r} appears twice in {kind}; ids must be unique")
+            ids.add(one.id)
     known = {*AFFORDANCES, *scenario.affordances}
     for i, thing in enumerate(scenario.objects):
         _one_of(lines, f"objects.{i}.type", thing.type, sorted(known))
@@ -101,7 +103,7 @@ def _names(scenario: Scenario, lines: Lines) -> None:
         one, dash, other = pair.partition("-")
         where = f"rivalry.begin.{pair}"
         if not dash or one == other:
-            raise lines.error(where, f"{pair!r} is no pair of agents; write it as finn-gina")
+            raise lines.error(where, f"{pair!r} is not a pair of agents; write it as finn-gina")
         _one_of(lines, where, one, names)
         _one_of(lines, where, other, names)
 
@@ -112,6 +114,10 @@ def _one_of(lines: Lines, path: str, value: str, known: Iterable[str]) -> None:
         return
     close = difflib.get_close_matches(value, known, n=1)
     advice = (
-        f"did you mean {close[0]!r}?" if close else f"it is one of {', '.join(known)}" if known else "there are none"
+        f"did you mean {close[0]!r}?"
+        if close
+        else f"it must be one of {', '.join(known)}"
+        if known
+        else "there are none"
     )
     raise lines.error(path, f"{path} is {value!r}; {advice}")

@@ -1,4 +1,4 @@
-"""YAML into frozen dataclasses: unknown keys, wrong types and numbers out of range are errors that name the line."""
+"""Read YAML into frozen dataclasses; errors for unknown keys, wrong types and numbers out of range name the line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCALARS: dict[Any, tuple[str, str]] = {
 
 
 def knob(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """A field of a scenario: its default, what it means, and between which numbers it lies."""
+    """Return a field of a scenario with its default, description and range."""
     about = {"doc": doc, "low": low, "high": high}
     if isinstance(default, dict | list):
         return dataclasses.field(default_factory=default.copy, metadata=about)
@@ -34,29 +34,29 @@ def knob(default: Any, doc: str, low: float | None = None, high: float | None = 
 
 
 def need(doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """A field that has no default."""
+    """Return a field without a default."""
     return dataclasses.field(metadata={"doc": doc, "low": low, "high": high})
 
 
 class Lines:
-    """Where in a file each value stood: a path such as "objects.0.position" to its line."""
+    """The line of each value in a file, by a path such as "objects.0.position"."""
 
     def __init__(self, source: str, lines: Mapping[str, int] | None = None) -> None:
         self.source, self.lines = source, dict(lines or {})
 
-    def at(self, path: str) -> str:
-        """ "file.yaml:12", or only the source where the line is not known."""
+    def place(self, path: str) -> str:
+        """Return "file.yaml:12", or only the source if the line is not known."""
         while path not in self.lines and "." in path:
             path = path.rpartition(".")[0]
         return f"{self.source}:{self.lines[path]}" if path in self.lines else self.source
 
     def error(self, path: str, sentence: str) -> ScenarioError:
-        """To be raised: the place, then the sentence."""
-        return ScenarioError(f"{self.at(path)}: {sentence}")
+        """Return the error for the value at `path`."""
+        return ScenarioError(f"{self.place(path)}: {sentence}")
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
-    """A YAML mapping as plain values, and where each stood."""
+    """Return a YAML mapping as plain values, and the line of each."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as why:
@@ -65,17 +65,17 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
 
 
 def parse_yaml(text: str, source: str = "<text>") -> tuple[dict[str, Any], Lines]:
-    """The same from text."""
-    import yaml  # a scenario that comes as JSON needs none
+    """Return what `read_yaml` returns, from text."""
+    import yaml  # not needed for a scenario in JSON
 
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
-        raise ScenarioError(f"{source}{line}: this is no YAML: {getattr(why, 'problem', None) or why}") from why
+        raise ScenarioError(f"{source}{line}: invalid YAML: {getattr(why, 'problem', None) or why}") from why
     if not isinstance(node, yaml.MappingNode):
-        raise ScenarioError(f"{source}:1: a scenario is a mapping of keys to values")
+        raise ScenarioError(f"{source}:1: a scenario must be a mapping of keys to values")
     lines: dict[str, int] = {}
     values = _plain(node, "", lines, source)
     return values, Lines(source, lines)
@@ -87,22 +87,22 @@ def _plain(node: Any, path: str, lines: dict[str, int], source: str) -> Any:
     if path:
         lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key, line = str(key_node.value), key_node.start_mark.line + 1
-            if key in found:
-                raise ScenarioError(f"{source}:{line}: {key!r} is given twice; give it once")
+            if key in mapping:
+                raise ScenarioError(f"{source}:{line}: {key!r} appears twice; keys must be unique")
             inner = f"{path}.{key}" if path else key
             lines[inner] = line
-            found[key] = _plain(value_node, inner, lines, source)
-        return found
+            mapping[key] = _plain(value_node, inner, lines, source)
+        return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_plain(part, f"{path}.{i}", lines, source) for i, part in enumerate(node.value)]
     return yaml.SafeLoader("").construct_object(node, deep=True)
 
 
 def build(kind: type[T], values: Any, lines: Lines) -> T:
-    """Return a dataclass from plain values; the error for the first mistake names its line."""
+    """Return a dataclass from plain values; the error for the first invalid one names its line."""
     _check(schema_of(kind), values, lines, "")
     return msgspec.convert(values, kind)
 
@@ -145,7 +145,7 @@ def _check(schema: Mapping[str, Any], value: Any, lines: Lines, path: str) -> No
 
 def _check_scalar(name: str, schema: Mapping[str, Any], value: Any, lines: Lines, path: str) -> None:
     kind, word = next((kind, word) for kind, (known, word) in _SCALARS.items() if known == name)
-    # A bool is an int to Python, not to somebody who writes a scenario.
+    # A bool is an int in Python, but a mistake in a scenario.
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits or (kind is float and not math.isfinite(value)):
         raise lines.error(path, f"{path} is {_shown(value)}; it must be {word}")

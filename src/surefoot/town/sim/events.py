@@ -1,4 +1,4 @@
-"""What happened in a tick, by kind: who, with whom, where, how much. For stories, films and counters."""
+"""Events of a tick: kind, agents, object and value. For texts, pictures and rewards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One thing that happened in one town; -1 where nobody or nothing belongs."""
+    """One event in one town; -1 for no agent or no object."""
 
     kind: str
     town: int
@@ -24,7 +24,7 @@ Part = tuple[str, np.ndarray, np.ndarray | int, np.ndarray | int, np.ndarray | i
 
 @dataclass(slots=True)
 class Happenings:
-    """Everything of a tick, kept as it came until somebody asks."""
+    """All events of a tick, as arrays per kind; `of` converts those of one town."""
 
     parts: list[Part] = field(default_factory=list[Part])
 
@@ -37,17 +37,17 @@ class Happenings:
         thing: np.ndarray | int = -1,
         value: np.ndarray | float = 0.0,
     ) -> None:
-        """`len(town)` of one kind."""
+        """Add `len(town)` events of one kind."""
         if len(town):
             self.parts.append((kind, town, actor, other, thing, value))
 
     def of(self, town: int) -> list[Happening]:
-        """What happened in one town."""
-        found: list[Happening] = []
-        for kind, towns, *rest in self.parts:
-            actor, other, thing, value = (np.broadcast_to(np.asarray(x), (len(towns),)) for x in rest)
-            found += [
+        """Return the events of one town."""
+        events: list[Happening] = []
+        for kind, towns, *columns in self.parts:
+            actor, other, thing, value = (np.broadcast_to(np.asarray(x), (len(towns),)) for x in columns)
+            events += [
                 Happening(kind, town, int(actor[i]), int(other[i]), int(thing[i]), float(value[i]))
                 for i in np.flatnonzero(towns == town)
             ]
-        return found
+        return events

@@ -1,4 +1,4 @@
-"""Shifts: who comes in time, who late, who not at all, and what that pays."""
+"""Shifts: punctual, late and absent agents, wages and evictions."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from surefoot.town.sim.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, S
 
 @dataclass(slots=True)
 class Pay:
-    """What work came to in a tick, [B, A] each."""
+    """The result of work in a tick, [B, A] each."""
 
     earned: np.ndarray
-    """Paid less withheld."""
+    """Wage paid minus wage withheld."""
     punctual: np.ndarray
     """bool."""
     must_leave: np.ndarray
-    """bool: too many shifts were missed."""
+    """bool: evicted for too many missed shifts."""
 
 
 def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
-    """One tick of everybody's shifts; None in a town without jobs. `state` changes."""
+    """Advance all shifts by a tick; return None in a town without jobs. `state` changes."""
     if not layout.somebody_works:
         return None
     rules, scenario = layout.scenario.employment, layout.scenario
     clock = state.tick % scenario.ticks_per_day
-    mine = layout.has_job & state.here
+    employed = layout.has_job & state.present
     since = clock[:, None] - layout.job_start
-    due = mine & (since >= 0) & (clock[:, None] < layout.job_end)
-    there = at_work(state, layout)
-    state.shift[mine & (since == 0)] = AWAIT
-    state.gone_for[mine & (since == 0)] = 0
-    state.gone_for[...] += due & ~there
-    state.gone_for[there] = 0
+    due = employed & (since >= 0) & (clock[:, None] < layout.job_end)
+    at_job = at_work(state, layout)
+    state.shift[employed & (since == 0)] = AWAIT
+    state.gone_for[employed & (since == 0)] = 0
+    state.gone_for[...] += due & ~at_job
+    state.gone_for[at_job] = 0
     shift = state.shift
-    on_time = due & there & (shift == AWAIT) & (since <= rules.grace)
-    late = due & there & (shift == AWAIT) & (since > rules.grace)
-    never = due & ~there & (shift == AWAIT) & (since > rules.absent_cutoff)
-    left = due & ~there & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
+    on_time = due & at_job & (shift == AWAIT) & (since <= rules.grace)
+    late = due & at_job & (shift == AWAIT) & (since > rules.grace)
+    never = due & ~at_job & (shift == AWAIT) & (since > rules.absent_cutoff)
+    left = due & ~at_job & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
     absent = never | left
     shift[on_time], shift[late], shift[absent] = ON_TIME, LATE, ABSENT
-    over = mine & (clock[:, None] == layout.job_end - 1)
+    over = employed & (clock[:, None] == layout.job_end - 1)
     missed = over & (shift == ABSENT)
-    withheld = np.zeros(mine.shape)
+    withheld = np.zeros(employed.shape)
     if np.count_nonzero(late):
         state.lateness[...] += late
         state.wallet[late] = np.maximum(state.wallet - layout.late_fee, 0.0)[late]
         withheld[late] += np.broadcast_to(layout.late_fee, late.shape)[late] * 0.5
         happened.add("shift_late_start", *np.nonzero(late))
-        _stand_in(state, layout, late, there & due, happened, HELPED_WHEN_LATE, "late_help_events helped_when_late")
+        _stand_in(state, layout, late, at_job & due, happened, HELPED_WHEN_LATE, "late_help_events helped_when_late")
     if np.count_nonzero(absent):
         withheld[absent] += rules.absence_penalty
         happened.add("shift_absent", *np.nonzero(absent))
         happened.add("shift_departed_early", *np.nonzero(left))
-        _stand_in(state, layout, absent, there & due, happened, TOOK_SHIFT, "shift_takeover_events took_my_shift")
+        _stand_in(state, layout, absent, at_job & due, happened, TOOK_SHIFT, "shift_takeover_events took_my_shift")
     state.absences[...] += missed
-    working = due & there & ((shift == ON_TIME) | (shift == LATE))
-    slow = due & ~there & (since > rules.grace)
+    working = due & at_job & ((shift == ON_TIME) | (shift == LATE))
+    slow = due & ~at_job & (since > rules.grace)
     withheld += rules.late_tick_penalty * slow
     paid = layout.wage * working
     state.wallet[...] += paid
@@ -69,7 +69,7 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
     state.withheld[...] += withheld
     punctual = working & (shift == ON_TIME)
     state.shift_ticks[...] += due
-    state.present_ticks[...] += due & there
+    state.present_ticks[...] += due & at_job
     state.punctual_ticks[...] += punctual
     state.shift[over & (shift != ABSENT)] = POST
     counts = state.counts
@@ -81,19 +81,19 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
 
 
 def at_work(state: State, layout: Layout) -> np.ndarray:
-    """[B, A] bool: next to the place of one's job."""
-    return (layout.distance[layout.job_object, state.cell] <= REACH) & state.here
+    """Return whether each agent is next to its workplace, [B, A] bool."""
+    return (layout.distance[layout.job_object, state.cell] <= REACH) & state.present
 
 
 def _stand_in(
-    state: State, layout: Layout, away: np.ndarray, there: np.ndarray, happened: Happenings, deltas: Deltas, names: str
+    state: State, layout: Layout, away: np.ndarray, at_job: np.ndarray, happened: Happenings, deltas: Deltas, names: str
 ) -> None:
-    """Let somebody of the same job who is at work stand in for each who is not; `names` are the count and the event."""
+    """Let a present colleague stand in for each agent that is away; `names` are the counter and the event."""
     town, agent = np.nonzero(away)
-    same = (layout.job_number[None] == layout.job_number[agent][:, None]) & (there & ~away)[town]
+    same = (layout.job_number[None] == layout.job_number[agent][:, None]) & (at_job & ~away)[town]
     same[np.arange(len(agent)), agent] = False
-    found = same.any(axis=1)
-    town, agent, other = town[found], agent[found], same.argmax(axis=1)[found]
+    has_colleague = same.any(axis=1)
+    town, agent, other = town[has_colleague], agent[has_colleague], same.argmax(axis=1)[has_colleague]
     count, event = names.split()
     both_ways(state, town, agent, other, deltas)
     add_count(state, count, town)
@@ -101,7 +101,7 @@ def _stand_in(
 
 
 def _leaving(state: State, layout: Layout, missed: np.ndarray) -> np.ndarray:
-    """Who has missed too many shifts; only so many a day, in the order of their numbers."""
+    """Return the agents to evict for missed shifts, [B, A] bool; at most `daily_exits` per day, lowest numbers first."""
     rules = layout.scenario.employment
     wants = missed & (state.absences >= rules.max_absent_shifts)
     if not np.count_nonzero(wants):

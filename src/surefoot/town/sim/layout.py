@@ -1,4 +1,4 @@
-"""What of a town never changes: its floor, the ways to every object, shifts, effects. Worked out once, then looked up."""
+"""Tables of a scenario that never change: floor, paths to objects, shifts, effects. Computed once."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ WAIT, NORTH, EAST, SOUTH, WEST, LEAVE, CHAT, USE = range(8)
 """Actions; USE + k uses an object of the k-th type."""
 STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))
 """(right, down) of north, east, south, west."""
+# Distance of what cannot be reached; beyond any town, and it fits into int16.
 FAR = 30_000
 WAY = ("dx", "dy", "dist", "north", "east", "south", "west")
-"""What an agent knows of the way to something."""
+"""Features of the path to an object."""
 REACH = 1
-"""Steps from which an object can be used and a place counts as reached."""
+"""Steps from which an object can be used and a workplace counts as reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Tables of one scenario. A cell is y · width + x; cells are numbered row by row."""
+    """Tables of one scenario. A cell is y · width + x."""
 
     scenario: Scenario
     width: int
     height: int
     floor: np.ndarray
-    """[cells] bool: where one can stand."""
+    """[cells] bool: not a wall."""
     step: np.ndarray
     """[cells, 5] int32: the cell after waiting, or a step north, east, south, west; the same cell at a wall."""
     distance: np.ndarray
     """[objects + 1, cells] int16: steps to each object; the last row is FAR everywhere (no object)."""
     toward: np.ndarray
-    """[objects + 1, cells] int8: the action that leads to each object; WAIT at it."""
+    """[objects + 1, cells] int8: the first action of the path to each object; WAIT at it."""
     way: np.ndarray
     """[objects + 1, cells, 7] float32: WAY to each object."""
     kind: np.ndarray
-    """[objects] int16: the type of each."""
+    """[objects] int16: type of each object."""
     nearest: np.ndarray
     """[types, cells] int16: the nearest object of a type; ties go to the first."""
     nearest_row: np.ndarray
     """[cells, types] int64: the same, cell first."""
     column: np.ndarray
-    """[cells] int16: where a cell is from left to right; likewise `row` from top to bottom."""
+    """[cells] int16: x of a cell; likewise `row`, its y."""
     row: np.ndarray
     clock: np.ndarray
     """[ticks of a day, 2] float32: sine and cosine of the hour."""
     reach: np.ndarray
-    """[types, cells] int16: the object of a type that can be used from here, or -1."""
+    """[types, cells] int16: the object of a type that can be used from a cell, or -1."""
     reach_row: np.ndarray
     """[cells, types] int16: the same, cell first."""
     way_to_types: np.ndarray
@@ -59,26 +60,26 @@ class Layout:
     duration: np.ndarray
     """[types] int32."""
     effect: np.ndarray
-    """[types, 3]: what is added to the needs."""
+    """[types, 3]: added to the needs by a use."""
     cost: np.ndarray
     """[types]."""
     makes: np.ndarray
-    """[types] int32: meals put into stock."""
+    """[types] int32: meals added to the stock."""
     takes: np.ndarray
-    """[types] bool: a meal of the stock is eaten."""
+    """[types] bool: takes a meal from the stock."""
     is_meal: np.ndarray
     """[types] bool."""
     power: np.ndarray
     """[types] bool: needs power; likewise `water`."""
     water: np.ndarray
     first_cell: np.ndarray
-    """[agents] int32: where each begins."""
+    """[agents] int32: start cell."""
     first_needs: np.ndarray
     """[agents, 3]."""
     first_wallet: np.ndarray
     """[agents]."""
     job_object: np.ndarray
-    """[agents] int16: where each works; the number of objects (no object) without a job."""
+    """[agents] int16: workplace; the number of objects (no object) without a job."""
     has_job: np.ndarray
     """[agents] bool."""
     job_start: np.ndarray
@@ -87,20 +88,20 @@ class Layout:
     wage: np.ndarray
     late_fee: np.ndarray
     job_number: np.ndarray
-    """[agents] int16: which job, -1 for none; those of one job are coworkers."""
+    """[agents] int16: job number, -1 for none; agents with the same job are coworkers."""
     character: np.ndarray
     """[agents, 3] float32: extroversion, forgiveness, ambition."""
     factor: np.ndarray
-    """[agents, 3]: what survival, work and social rewards are multiplied by."""
+    """[agents, 3]: factors of the survival, work and social rewards."""
     decay: np.ndarray
-    """[3]: what needs lose in a tick."""
+    """[3]: loss of the needs per tick."""
     need_cost: np.ndarray
-    """[3]: what a squared deficit costs."""
+    """[3]: penalty of a squared deficit."""
     wanting: np.ndarray
-    """[3]: below this a need that something here serves is wanting (the script's threshold); -1 where nothing does."""
+    """[3]: the script's threshold of a need, -1 if no object serves it; a need below it is unserved."""
     somebody_works: bool
     somebody_pays: bool
-    """Something here costs money."""
+    """Some object costs money."""
     somebody_cooks: bool
     """Some type puts meals into the stock."""
     somebody_eats: bool
@@ -108,39 +109,39 @@ class Layout:
 
     @property
     def agents(self) -> int:
-        """How many live here."""
+        """Number of agents."""
         return len(self.first_cell)
 
     @property
     def objects(self) -> int:
-        """How many things there are."""
+        """Number of objects."""
         return len(self.kind)
 
     @property
     def types(self) -> int:
-        """How many kinds of things."""
+        """Number of object types."""
         return len(self.duration)
 
     @property
     def actions(self) -> int:
-        """How many actions."""
+        """Number of actions."""
         return USE + self.types
 
 
 @lru_cache(maxsize=64)
 def first_agent(towns: int, agents: int) -> np.ndarray:
-    """[B, 1]: where each town's row begins in a flat [B, A]. `take` with it is several times as fast as two indices."""
+    """Return where each town's row starts in a flat [B, A], [B, 1]. `take` with it is several times faster than two indices."""
     return np.arange(towns)[:, None] * agents
 
 
 @lru_cache(maxsize=64)
 def first_place(towns: int, agents: int, places: int) -> np.ndarray:
-    """[B, A]: where each agent's row begins in a flat [B, A, places]."""
+    """Return where each agent's row starts in a flat [B, A, places], [B, A]."""
     return np.arange(towns * agents).reshape(towns, agents) * places
 
 
 def first_of_each(ordered: np.ndarray) -> np.ndarray:
-    """[n] bool: True where a sorted array (not empty) has another value than before."""
+    """Return where a sorted, non-empty array differs from its previous entry, [n] bool; True at the first."""
     first = np.empty(len(ordered), np.bool_)
     first[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
@@ -148,7 +149,7 @@ def first_of_each(ordered: np.ndarray) -> np.ndarray:
 
 
 def make_layout(scenario: Scenario) -> Layout:
-    """All tables of a scenario."""
+    """Return the tables of a scenario."""
     width, height = scenario.grid
     rows = scenario.walls or ["." * width] * height
     floor = np.array([[sign != "#" for sign in row] for row in rows]).ravel()
@@ -161,8 +162,8 @@ def make_layout(scenario: Scenario) -> Layout:
     way = _ways(distance, toward, object_cell, width, height)
     nearest = np.full((len(types), len(floor)), len(objects), np.int16)
     for k in range(len(types)):
-        mine = np.flatnonzero(kind == k)
-        nearest[k] = mine[distance[mine].argmin(axis=0)]
+        same = np.flatnonzero(kind == k)
+        nearest[k] = same[distance[same].argmin(axis=0)]
     close = (
         np.take_along_axis(distance, nearest.astype(np.int64), axis=0) <= REACH
         if len(types)
@@ -170,12 +171,13 @@ def make_layout(scenario: Scenario) -> Layout:
     )
     reach = np.where(close, nearest, -1).astype(np.int16)
     everywhere = np.arange(len(floor))
+    angle = np.arange(scenario.ticks_per_day) * (2.0 * np.pi / scenario.ticks_per_day)
     to_types = np.concatenate(
         [way[nearest[k], everywhere] for k in range(len(types))] or [np.zeros((len(floor), 0), np.float32)], axis=1
     )
     what = [scenario.affordance(name) for name in types]
     jobs = list(scenario.jobs)
-    mine = [scenario.jobs[a.job] if a.job is not None else None for a in scenario.agents]
+    job_of = [scenario.jobs[a.job] if a.job is not None else None for a in scenario.agents]
     ids = [o.id for o in objects]
     profiles = [PROFILES[a.profile] for a in scenario.agents]
     decay, cost = scenario.decay, scenario.rewards
@@ -193,7 +195,7 @@ def make_layout(scenario: Scenario) -> Layout:
         nearest_row=np.ascontiguousarray(nearest.T, np.int64),
         column=(everywhere % width).astype(np.int16),
         row=(everywhere // width).astype(np.int16),
-        clock=_clock(scenario.ticks_per_day),
+        clock=np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32),
         reach=reach,
         reach_row=np.ascontiguousarray(reach.T),
         way_to_types=to_types,
@@ -209,12 +211,12 @@ def make_layout(scenario: Scenario) -> Layout:
         first_cell=np.array([y * width + x for x, y in (a.position for a in scenario.agents)], np.int32),
         first_needs=np.array([[getattr(a.needs, n) for n in NEEDS] for a in scenario.agents], np.float64),
         first_wallet=np.array([a.wallet for a in scenario.agents], np.float64),
-        job_object=np.array([len(ids) if j is None else ids.index(j.location) for j in mine], np.int16),
-        has_job=np.array([j is not None for j in mine], np.bool_),
-        job_start=np.array([0 if j is None else j.start for j in mine], np.int32),
-        job_end=np.array([0 if j is None else j.end for j in mine], np.int32),
-        wage=np.array([0.0 if j is None else j.wage for j in mine]),
-        late_fee=np.array([0.0 if j is None else j.lateness_penalty for j in mine]),
+        job_object=np.array([len(ids) if j is None else ids.index(j.location) for j in job_of], np.int16),
+        has_job=np.array([j is not None for j in job_of], np.bool_),
+        job_start=np.array([0 if j is None else j.start for j in job_of], np.int32),
+        job_end=np.array([0 if j is None else j.end for j in job_of], np.int32),
+        wage=np.array([0.0 if j is None else j.wage for j in job_of]),
+        late_fee=np.array([0.0 if j is None else j.lateness_penalty for j in job_of]),
         job_number=np.array([-1 if a.job is None else jobs.index(a.job) for a in scenario.agents], np.int16),
         character=np.array(
             [[p.get(n, 0.0) for n in ("extroversion", "forgiveness", "ambition")] for p in profiles], np.float32
@@ -228,46 +230,41 @@ def make_layout(scenario: Scenario) -> Layout:
                 for n in NEEDS
             ]
         ),
-        somebody_works=any(j is not None for j in mine),
+        somebody_works=any(j is not None for j in job_of),
         somebody_pays=any(a.cost > 0 for a in what),
         somebody_cooks=any(a.makes_meals for a in what),
         somebody_eats=any(a.takes_meal for a in what),
     )
 
 
-def _clock(day: int) -> np.ndarray:
-    angle = np.arange(day) * (2.0 * np.pi / day)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
-
-
 def _steps(floor: np.ndarray, width: int, height: int) -> np.ndarray:
-    here = np.arange(width * height, dtype=np.int32)
-    y, x = np.divmod(here, width)
-    table = [here]
+    cells = np.arange(width * height, dtype=np.int32)
+    y, x = np.divmod(cells, width)
+    table = [cells]
     for right, down in STEPS:
         nx, ny = x + right, y + down
         inside = (nx >= 0) & (nx < width) & (ny >= 0) & (ny < height)
-        there = np.where(inside, ny * width + nx, here)
-        table.append(np.where(floor[there], there, here))
+        target = np.where(inside, ny * width + nx, cells)
+        table.append(np.where(floor[target], target, cells))
     return np.stack(table, axis=1).astype(np.int32)
 
 
 def _distances(step: np.ndarray, floor: np.ndarray, goals: np.ndarray) -> np.ndarray:
-    """[goals + 1, cells] steps by breadth-first search; FAR where no way leads."""
-    found = np.full((len(goals) + 1, len(floor)), FAR, np.int16)
-    for row, goal in zip(found, goals, strict=False):
+    """Return the steps to each goal by breadth-first search, [goals + 1, cells]; FAR where there is no path."""
+    table = np.full((len(goals) + 1, len(floor)), FAR, np.int16)
+    for row, goal in zip(table, goals, strict=False):
         row[goal] = 0
-        edge, gone = np.array([goal]), 0
+        edge, distance = np.array([goal]), 0
         while len(edge):
-            gone += 1
+            distance += 1
             near = np.unique(step[edge])
             edge = near[row[near] == FAR]
-            row[edge] = gone
-    return found
+            row[edge] = distance
+    return table
 
 
 def _toward(step: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """[goals, cells]: the first of the four actions that comes nearer; WAIT where none does."""
+    """Return the first of the four moves that comes nearer, [goals, cells]; WAIT where none does."""
     after = distance[:, step[:, 1:]].astype(np.int32)
     best = after.min(axis=2)
     return np.where(best < distance, after.argmin(axis=2) + 1, WAIT).astype(np.int8)
@@ -276,11 +273,11 @@ def _toward(step: np.ndarray, distance: np.ndarray) -> np.ndarray:
 def _ways(distance: np.ndarray, toward: np.ndarray, goals: np.ndarray, width: int, height: int) -> np.ndarray:
     cells = distance.shape[1]
     y, x = np.divmod(np.arange(cells), width)
-    found = np.zeros((len(distance), cells, len(WAY)), np.float32)
+    table = np.zeros((len(distance), cells, len(WAY)), np.float32)
     for row, goal in enumerate(goals):
         gy, gx = divmod(int(goal), width)
-        found[row, :, 0], found[row, :, 1] = (gx - x) / width, (gy - y) / height
-        found[row, :, 2] = np.minimum(distance[row], width + height) / (width + height)
+        table[row, :, 0], table[row, :, 1] = (gx - x) / width, (gy - y) / height
+        table[row, :, 2] = np.minimum(distance[row], width + height) / (width + height)
         for k in range(4):
-            found[row, :, 3 + k] = toward[row] == k + 1
-    return found
+            table[row, :, 3 + k] = toward[row] == k + 1
+    return table

@@ -1,4 +1,4 @@
-"""The map around each agent: planes of a window with the agent in its middle."""
+"""Maps around each agent: planes of a window with the agent in its centre."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import numpy as np
 from surefoot.town.sim.layout import Layout
 from surefoot.town.sim.state import State
 
+# Less than half the cells of the default window of 11: a smaller network, but a shorter view.
 COMPACT_WINDOW = 7
 
 
 def channels(layout: Layout, variant: str) -> list[str]:
-    """Names of the planes; none for a variant without a map."""
+    """Return the names of the planes; none for a variant without a map."""
     if variant == "features":
         return []
     four = ["self", "agents", "objects", "reservations"]
@@ -21,7 +22,7 @@ def channels(layout: Layout, variant: str) -> list[str]:
 
 
 class MapMaker:
-    """Cuts windows out of padded sheets; what never changes is laid out once."""
+    """Cuts windows out of padded sheets; sheets that never change are computed once."""
 
     def __init__(self, layout: Layout, variant: str) -> None:
         self.layout, self.variant = layout, variant
@@ -32,34 +33,34 @@ class MapMaker:
         self.sheet = self.sheet_width * (layout.height + 2 * half)
         y, x = np.divmod(np.arange(layout.width * layout.height), layout.width)
         self.place = (y + half) * self.sheet_width + x + half
-        """[cells]: where a cell lies on a padded sheet."""
+        """[cells]: the index of each cell on a padded sheet."""
         dy, dx = np.mgrid[-half : half + 1, -half : half + 1]
         self.offsets = (dy * self.sheet_width + dx).ravel()
         self.fixed = {name: self._fixed(name) for name in self.channels if name[:6] in ("object", "walkab", "path_d")}
 
     def maps(self, state: State) -> np.ndarray:
-        """[B, A, C, W, W] float32; zeros for agents that are not there."""
-        towns, agents = state.here.shape
+        """Return the maps, [B, A, C, W, W] float32; zeros for agents that are not in town."""
+        towns, agents = state.present.shape
         w = self.window
         out = np.zeros((towns, agents, len(self.channels), w * w), np.float32)
-        at = self.place[state.cell][:, :, None] + self.offsets
+        index = self.place[state.cell][:, :, None] + self.offsets
         town = (np.arange(towns) * self.sheet)[:, None, None]
         for c, name in enumerate(self.channels):
             if name == "self":
                 out[:, :, c, w * w // 2] = 1.0
             elif name == "agents":
-                here, agent = np.nonzero(state.here)
-                key = here * self.sheet + self.place[state.cell[here, agent]]
-                out[:, :, c] = np.bincount(key, minlength=towns * self.sheet)[town + at]
+                b, agent = np.nonzero(state.present)
+                key = b * self.sheet + self.place[state.cell[b, agent]]
+                out[:, :, c] = np.bincount(key, minlength=towns * self.sheet)[town + index]
                 out[:, :, c, w * w // 2] -= 1.0
             elif name == "reservations":
                 sheet = np.zeros(towns * self.sheet, np.float32)
-                here, thing = np.nonzero(state.user >= 0)
-                sheet[here * self.sheet + self.place[self.layout.object_cell[thing]]] = 1.0
-                out[:, :, c] = sheet[town + at]
+                b, thing = np.nonzero(state.user >= 0)
+                sheet[b * self.sheet + self.place[self.layout.object_cell[thing]]] = 1.0
+                out[:, :, c] = sheet[town + index]
             else:
-                out[:, :, c] = self.fixed[name][at]
-        out *= state.here[:, :, None, None]
+                out[:, :, c] = self.fixed[name][index]
+        out *= state.present[:, :, None, None]
         return out.reshape(towns, agents, len(self.channels), w, w)
 
     def _fixed(self, name: str) -> np.ndarray:
@@ -72,7 +73,7 @@ class MapMaker:
             kind = layout.scenario.types.index(name.partition(":")[2])
             sheet[self.place[layout.object_cell[layout.kind == kind]]] = 1.0
         elif layout.objects:
-            # The way to whatever is nearest, as one step.
+            # The direction of the next step to the nearest object.
             nearest = layout.distance[:-1].argmin(axis=0)
             step = layout.toward[nearest, np.arange(len(nearest))]
             steps = {"path_dx": {2: 1.0, 4: -1.0}, "path_dy": {1: -1.0, 3: 1.0}}[name]

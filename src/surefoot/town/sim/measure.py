@@ -1,4 +1,4 @@
-"""What counts in a scenario, from what its towns counted: waiting, quarrels, punctuality, wages, rivalry, needs."""
+"""Measures of finished episodes, computed from a town's counters."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ SMALLER_IS_BETTER = frozenset(
 
 
 def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
-    """{measure: [n]} of n finished episodes, whose counts are [n, COUNTS].
+    """Return {measure: [n]} of n finished episodes with counters [n, COUNTS].
 
-    `waiting`: an agent's ticks in a queue. `unserved`: those, and those with a need below the script's threshold that it
-    does nothing about; who never goes where the queue is does not wait, but is not served either. `rivalry_integral`: the
-    sum over ticks of an agent's strongest rivalry. `need_deficit`: the mean of 1 - need. `punctuality`: the share of
-    scheduled ticks at work of those who came in time.
+    `waiting`: ticks in a queue per agent. `unserved`: those, and ticks with a need below the script's threshold without
+    using an object, so that agents that avoid the queue do not look better. `rivalry_integral`: the sum over ticks of an
+    agent's strongest rivalry. `need_deficit`: the mean of 1 - need. `punctuality`: the share of scheduled ticks at work
+    after a punctual start.
     """
     get = {name: counts[:, i] for name, i in COUNT.items()}
     ticks = np.maximum(get["agent_ticks"], 1.0)
-    found = {
+    values = {
         "return": get["return_sum"] / agents,
         "waiting": get["waiting_ticks"] / agents,
         "unserved": get["unserved_ticks"] / agents,
@@ -34,9 +34,9 @@ def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
         "need_deficit": get["need_deficit_sum"] / ticks,
         "uses": get["use_events"] / agents,
     }
-    return {name: found[name] for name in MEASURES}
+    return {name: values[name] for name in MEASURES}
 
 
 def better(name: str, one: float, other: float) -> bool:
-    """True if `one` is the better value of a measure."""
+    """Return whether `one` is the better value of a measure."""
     return one < other if name in SMALLER_IS_BETTER else one > other

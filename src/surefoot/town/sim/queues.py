@@ -1,4 +1,4 @@
-"""Who uses what next: requests, fair queues, pushing and what comes of it."""
+"""Objects and their queues: requests, order, pushing and conflicts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from surefoot.town.sim.layout import LEAVE, REACH, USE, Layout, first_of_each
 from surefoot.town.sim.relationships import HANDOVER, SHARED_MEAL, both_ways
 from surefoot.town.sim.state import COUNT, State, add_count
 
+# Intensity of a conflict, and more per further agent in the queue; limits of the sum. The original town's numbers
+# (docs/explain/origins.md), so that counts can be compared with its records.
 GHOST_STEP, LONGER_QUEUE = 1.5, 0.25
 LEAST_INTENSITY, MOST_INTENSITY = 0.1, 5.0
 BLACKOUT, OUTAGE = 1, 2
-"""Among PERTURBATIONS; 0 is a price spike."""
+"""Indices into PERTURBATIONS; 0 is a price spike."""
 
 
 @dataclass(slots=True)
 class Utilities:
-    """What a perturbation leaves of a town's services."""
+    """A town's prices and services under the current event."""
 
     price: np.ndarray
-    """[B]."""
+    """[B]: factor of all costs."""
     usable: np.ndarray
-    """[B, types] bool: power and water are there."""
+    """[B, types] bool: the type has the power and water it needs."""
 
 
 def release(state: State, town: np.ndarray, agent: np.ndarray) -> None:
-    """Free what these agents use or wait for, without effect and without a cooldown; `state` changes."""
+    """End what these agents use or wait for, without effect and cooldown; `state` changes."""
     thing = state.using[town, agent]
     held = thing >= 0
     state.user[town[held], thing[held]] = -1
@@ -36,7 +38,7 @@ def release(state: State, town: np.ndarray, agent: np.ndarray) -> None:
 
 
 def finish_uses(state: State, layout: Layout, utilities: Utilities, happened: Happenings) -> None:
-    """Uses go on by a tick; those that are done take effect. `state` changes."""
+    """Advance all uses by a tick; those that end take effect. `state` changes."""
     busy = state.using >= 0
     if not np.count_nonzero(busy):
         return
@@ -67,19 +69,19 @@ def finish_uses(state: State, layout: Layout, utilities: Utilities, happened: Ha
 def _share_meals(
     state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, kind: np.ndarray, happened: Happenings
 ) -> None:
-    """Two who ate within ten ticks, two tiles from each other, shared a meal."""
+    """Count a shared meal for two agents who ate within ten ticks, two tiles from each other."""
     eats = layout.is_meal[kind]
     if not np.count_nonzero(eats):
         return
     town, agent = town[eats], agent[eats]
     state.ate_at[town, agent] = state.tick[town]
     y, x = np.divmod(state.cell[town], layout.width)
-    mine = np.arange(len(town))
-    near = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None]) <= 2
-    near &= (state.tick[town][:, None] - state.ate_at[town] <= 10) & state.here[town]
-    near[mine, agent] = False
+    rows = np.arange(len(town))
+    near = np.abs(x - x[rows, agent][:, None]) + np.abs(y - y[rows, agent][:, None]) <= 2
+    near &= (state.tick[town][:, None] - state.ate_at[town] <= 10) & state.present[town]
+    near[rows, agent] = False
     row, other = np.nonzero(near)
-    # Of two who finish in the same tick, each sees the other: count the pair once.
+    # Two agents who finish in the same tick are each other's neighbour: count the pair once.
     twice = (state.ate_at[town[row], other] == state.tick[town[row]]) & (other < agent[row])
     row, other = row[~twice], other[~twice]
     if len(row):
@@ -89,7 +91,7 @@ def _share_meals(
 
 
 def walk_away(state: State, layout: Layout, action: np.ndarray) -> None:
-    """`leave` frees what is held; who steps out of reach loses the place in the queue. `state` changes."""
+    """Apply `leave`; an agent out of reach of its object loses its place in the queue. `state` changes."""
     leaves = action == LEAVE
     if layout.scenario.queue.commit:
         leaves &= state.using < 0
@@ -104,22 +106,22 @@ def walk_away(state: State, layout: Layout, action: np.ndarray) -> None:
 def request(
     state: State, layout: Layout, action: np.ndarray, utilities: Utilities, happened: Happenings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Those who ask for an object join its queue, or push if they are in it already.
+    """Agents that request an object join its queue, or push if they are in it already. `state` changes.
 
-    Returns the pushers, and those whose request was denied ([B, A] bool both). `state` changes.
+    Return the agents that pushed, and those whose request was denied, [B, A] bool both.
     """
     nobody = np.zeros(action.shape, np.bool_)
-    who = np.flatnonzero((action >= USE) & (state.using < 0) & state.here)
+    who = np.flatnonzero((action >= USE) & (state.using < 0) & state.present)
     if not len(who):
         return nobody, nobody
     town, agent = np.divmod(who, action.shape[1])
     kind = action.take(who) - USE
     thing = layout.reach_row[state.cell.take(who), kind]
-    there = thing >= 0
-    cooling = there & (state.ready_at[town, agent, np.maximum(thing, 0)] > state.tick[town])
+    in_reach = thing >= 0
+    cooling = in_reach & (state.ready_at[town, agent, np.maximum(thing, 0)] > state.tick[town])
     if np.count_nonzero(cooling):
         add_count(state, "cooldown_events", town[cooling])
-    fine = there & ~cooling & can_pay(state, layout, utilities, town, agent, kind)
+    fine = in_reach & ~cooling & can_pay(state, layout, utilities, town, agent, kind)
     denied = nobody
     if np.count_nonzero(fine) < len(fine):
         denied = nobody.copy()
@@ -138,7 +140,7 @@ def request(
 def can_pay(
     state: State, layout: Layout, utilities: Utilities, town: np.ndarray, agent: np.ndarray, kind: np.ndarray
 ) -> np.ndarray:
-    """[n] bool: services, money and a meal are there for a use of that kind."""
+    """Return whether services, money and a meal for a use of that kind are available, [n] bool."""
     fine = np.ones(len(town), np.bool_)
     if layout.somebody_pays:
         fine &= state.wallet[town, agent] >= layout.cost[kind] * utilities.price[town]
@@ -150,11 +152,11 @@ def can_pay(
 
 
 def _join(state: State, town: np.ndarray, agent: np.ndarray, thing: np.ndarray) -> None:
-    """Those who come in the same tick draw their tickets in an order that turns round from tick to tick."""
+    """Draw tickets; the order of agents that join in the same tick rotates from tick to tick."""
     if not len(town):
         return
     state.queued[town, agent], state.since[town, agent] = thing, state.tick[town]
-    agents, things = state.here.shape[1], state.user.shape[1]
+    agents, things = state.present.shape[1], state.user.shape[1]
     turn = (agent + state.tick[town]) % agents
     key = town * things + thing
     order = np.lexsort((turn, key))
@@ -169,9 +171,9 @@ def _join(state: State, town: np.ndarray, agent: np.ndarray, thing: np.ndarray) 
 def _push(
     state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, thing: np.ndarray, happened: Happenings
 ) -> None:
-    """Each push counts; at the limit there is a conflict, and the head of the queue steps back."""
-    taken = state.user[town, thing] >= 0
-    town, agent, thing = town[taken], agent[taken], thing[taken]
+    """Count pushes; at the limit there is a conflict, and the head of the queue steps back."""
+    in_use = state.user[town, thing] >= 0
+    town, agent, thing = town[in_use], agent[in_use], thing[in_use]
     if not len(town):
         return
     np.add.at(state.pushes, (town, thing), 1)
@@ -179,7 +181,7 @@ def _push(
     town, agent, thing = town[over], agent[over], thing[over]
     if not len(town):
         return
-    things, agents = state.user.shape[1], state.here.shape[1]
+    things, agents = state.user.shape[1], state.present.shape[1]
     turn = (agent + state.tick[town]) % agents
     key = town * things + thing
     order = np.lexsort((turn, key))
@@ -207,13 +209,13 @@ def _push(
 
 
 def _priority(state: State, layout: Layout, town: np.ndarray, agent: np.ndarray) -> np.ndarray:
-    """Lower is sooner: a place in the line, less what waiting is worth."""
+    """Return the priority, lower is earlier: the ticket minus the weighted waiting time."""
     waited = state.tick[town] - state.since[town, agent]
     return state.ticket[town, agent] - layout.scenario.queue.age_weight * waited
 
 
 def promote(state: State, layout: Layout, utilities: Utilities, happened: Happenings) -> None:
-    """Free objects go to whoever is next, who begins at once. `state` changes."""
+    """Give free objects to the first agent in their queue, which starts its use in this tick. `state` changes."""
     waits = state.queued >= 0
     if not np.count_nonzero(waits):
         return
@@ -245,7 +247,7 @@ def promote(state: State, layout: Layout, utilities: Utilities, happened: Happen
 def _take_meals(
     state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, thing: np.ndarray, kind: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Meals go out of the stock when eating begins; where two fridges want the last one, the first gets it."""
+    """Take the meals of uses that start from the stock; the last meal goes to the first of two."""
     keep = np.ones(len(town), np.bool_)
     for i in np.flatnonzero(layout.takes[kind]):
         if state.meals[town[i]] > 0:

@@ -1,24 +1,24 @@
-"""Trust, familiarity and rivalry: each agent remembers a few others, the weakest tie gives way, all of them fade."""
+"""Trust, familiarity and rivalry: agents remember a few others, the weakest is replaced, and rivalry decays."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.sim.layout import Layout, first_of_each
+from surefoot.town.sim.layout import FAR, Layout, first_of_each
 from surefoot.town.sim.state import State
 
+# Changes of trust, familiarity and rivalry per event; the original town's numbers (docs/explain/origins.md).
 HANDOVER = (0.05, 0.05, -0.05)
 SHARED_MEAL = (0.10, 0.25, 0.0)
 TOOK_SHIFT = (-0.10, 0.0, 0.30)
 HELPED_WHEN_LATE = (0.20, 0.10, -0.10)
 FAILED_CHAT = (0.0, -0.05, 0.05)
-"""What a happening adds to trust, familiarity and rivalry."""
 
 Deltas = tuple[np.ndarray | float, np.ndarray | float, np.ndarray | float]
 
 
 def both_ways(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: Deltas) -> None:
-    """Change the ties between two, as each of them sees it; `state` changes."""
+    """Change the relationship of two agents on both sides; `state` changes."""
     n = len(town)
     if n == 0:
         return
@@ -30,13 +30,13 @@ def both_ways(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray
 
 
 def change(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: np.ndarray) -> None:
-    """Add `deltas` [n, 3] to the tie that `one` has with `other`; a new tie takes a free place, or the weakest's."""
-    key = town * state.here.shape[1] + one
+    """Add `deltas` [n, 3] to the relationship of `one` with `other`; a new one takes a free slot or the weakest."""
+    key = town * state.present.shape[1] + one
     key[(one == other) | (other < 0)] = -1
     order = key.argsort(kind="stable")
     order = order[int(np.count_nonzero(key < 0)) :]
     while len(order):
-        # Two changes for one agent in the same tick come one after the other.
+        # Several changes of one agent are applied one after the other: each may replace a slot.
         first = first_of_each(key[order])
         now = order[first]
         _change_once(state, town[now], one[now], other[now], deltas[now])
@@ -56,18 +56,18 @@ def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndar
         strength = np.abs(state.ties.reshape(-1, places, 3).take(row[new], axis=0)).max(axis=2)
         strength[known[new] < 0] = -1.0
         slot[new] = strength.argmin(axis=1)
-        at = row[new] * places + slot[new]
-        state.tie_with.reshape(-1)[at] = other[new]
-        ties[at] = 0.0
-    at = row * places + slot
-    ties[at] = np.minimum(np.maximum(ties.take(at, axis=0) + deltas, _LEAST), 1.0)
+        index = row[new] * places + slot[new]
+        state.tie_with.reshape(-1)[index] = other[new]
+        ties[index] = 0.0
+    index = row * places + slot
+    ties[index] = np.minimum(np.maximum(ties.take(index, axis=0) + deltas, _LEAST), 1.0)
 
 
 _LEAST = np.array([-1.0, -1.0, 0.0])
 
 
 def fade(state: State, layout: Layout) -> None:
-    """One tick of forgetting; rivals near each other chafe instead. `state` changes."""
+    """Decay rivalry by a tick, increase it for rivals near each other, and forget weak ties. `state` changes."""
     rules = layout.scenario.rivalry
     tied = state.tie_with >= 0
     if not np.count_nonzero(tied):
@@ -86,41 +86,39 @@ def fade(state: State, layout: Layout) -> None:
 
 
 def forget(state: State, who: np.ndarray) -> None:
-    """Whoever is gone is forgotten by the others; `who` [B, A] bool."""
-    town, gone = np.nonzero(who)
-    for b, a in zip(town.tolist(), gone.tolist(), strict=True):
+    """Remove the relationships of agents that left, on both sides; `who` is [B, A] bool."""
+    for b, a in zip(*(index.tolist() for index in np.nonzero(who)), strict=True):
         was = state.tie_with[b] == a
         state.tie_with[b][was], state.ties[b][was] = -1, 0.0
     state.tie_with[who], state.ties[who] = -1, 0.0
 
 
 def tie_distance(state: State, layout: Layout) -> np.ndarray:
-    """[B, A, E] tiles (without walls) between an agent and those it has ties with; far for free places."""
+    """Return the distance in tiles without walls to the other agent of each slot, [B, A, E]; FAR for free slots."""
     b = np.arange(state.towns)[:, None, None]
     other = np.maximum(state.tie_with, 0)
     y, x = np.divmod(state.cell, layout.width)
     apart = np.abs(x[:, :, None] - x[b, other]) + np.abs(y[:, :, None] - y[b, other])
-    gone = (state.tie_with < 0) | ~state.here[b, other]
-    return np.where(gone, 30_000, apart)
+    return np.where((state.tie_with < 0) | ~state.present[b, other], FAR, apart)
 
 
 def rivalry_with(state: State, other: np.ndarray) -> np.ndarray:
-    """[B, A] rivalry of each agent with `other` ([B, A], -1 for nobody)."""
+    """Return the rivalry of each agent with `other` ([B, A], -1 for none), [B, A]."""
     same = (state.tie_with == other[:, :, None]) & (other >= 0)[:, :, None]
     return np.where(same, state.rivalry, 0.0).max(axis=2)
 
 
 def strongest(values: np.ndarray) -> np.ndarray:
-    """[B, A] the largest of [B, A, E]; place by place, which is faster than a reduction where there are few places."""
-    found = values[:, :, 0]
-    for place in range(1, values.shape[2]):
-        found = np.maximum(found, values[:, :, place])
-    return found
+    """Return the maximum over the last axis; slot by slot, which is faster than a reduction for few slots."""
+    result = values[:, :, 0]
+    for slot in range(1, values.shape[2]):
+        result = np.maximum(result, values[:, :, slot])
+    return result
 
 
 def added(values: np.ndarray) -> np.ndarray:
-    """[B, A] the sum of [B, A, E], likewise."""
-    found = values[:, :, 0]
-    for place in range(1, values.shape[2]):
-        found = found + values[:, :, place]
-    return found
+    """Return the sum over the last axis, likewise."""
+    result = values[:, :, 0]
+    for slot in range(1, values.shape[2]):
+        result = result + values[:, :, slot]
+    return result

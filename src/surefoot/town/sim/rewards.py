@@ -1,4 +1,4 @@
-"""What a tick is worth to each agent, part by part, so that nobody need guess why."""
+"""Rewards of a tick per agent, and the parts they are the sum of."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _ONES = np.ones(len(PARTS))
 
 @dataclass(slots=True, kw_only=True)
 class TownRewardFacts:
-    """What a tick's reward depends on besides the state, [B, A] each."""
+    """Inputs of the reward besides the state, [B, A] each."""
 
     acted: np.ndarray
     pay: Pay | None
     social: np.ndarray
-    """What chats and quarrels were worth."""
+    """Rewards of chats and conflicts."""
     waiting: np.ndarray
     """bool: in a queue."""
     avoid: np.ndarray
-    """Rivals to be avoided."""
+    """Number of rivals to be avoided."""
     near: np.ndarray
-    """Those of them that are near."""
+    """Number of those that are near."""
     rivalry: np.ndarray
-    """The strongest."""
+    """Strongest rivalry."""
     fainted: np.ndarray
     evicted: np.ndarray
 
 
 def way_left(state: State, layout: Layout) -> np.ndarray:
-    """[B, A] the way to work, in shares of the town's size, while one should be there or be on the way; else 0."""
+    """Return the distance to work as a share of the town's size, [B, A]; 0 for agents that need not be there soon."""
     rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
     clock = (state.tick % day)[:, None]
-    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.here
+    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.present
     steps = np.maximum(layout.distance[layout.job_object, state.cell] - REACH, 0)
     return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
 
 
 def reward(state: State, layout: Layout, facts: TownRewardFacts) -> tuple[np.ndarray, np.ndarray]:
-    """[B, A] rewards, and the parts [B, A, PARTS] they are made of. Agents that are not there get 0."""
+    """Return the rewards [B, A] and their parts [B, A, PARTS]; 0 for agents that are not in town."""
     rules = layout.scenario.rewards
     parts = np.zeros((*facts.acted.shape, len(PARTS)))
     parts[:, :, SURVIVAL] = rules.survival * layout.factor[:, 0]
@@ -65,7 +65,7 @@ def reward(state: State, layout: Layout, facts: TownRewardFacts) -> tuple[np.nda
         parts[:, :, AVOIDANCE] -= rules.rivalry * facts.rivalry
     ended = facts.fainted | facts.evicted
     if np.count_nonzero(ended):
-        # Who goes gets nothing good in that tick.
+        # An agent that leaves gets no positive reward in that tick.
         np.minimum(parts, 0.0, out=parts, where=ended[:, :, None])
         parts[:, :, TERMINAL] = -rules.faint * facts.fainted - rules.eviction * facts.evicted
     parts *= facts.acted[:, :, None]

@@ -1,4 +1,4 @@
-"""Two behaviours that learn nothing: the script, and random actions. Both choose only what is possible."""
+"""Fixed behaviours: the script and random actions. Both choose only allowed actions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from surefoot.town.sim.state import State
 
 
 def random_actions(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """[…] one of the allowed actions of each row of `mask` […, actions], all equally likely."""
+    """Return a uniformly random allowed action per row of `mask` […, actions]."""
     upto = mask.cumsum(axis=-1, dtype=np.int8)
     drawn = (rng.random(mask.shape[:-1], np.float32) * upto[..., -1]).astype(np.int8)
     return (upto <= drawn[..., None]).sum(axis=-1)
 
 
 class Script:
-    """The original's order of wishes: what was begun, work, the lowest need, a chat, away from rivals, wait.
+    """Rules in the order of the original town's script: finish a use, work, serve the lowest need, chat, avoid rivals, wait.
 
-    It asks again and again for what it waits for, as the original did, so it pushes. An agent with a schedule follows
-    that instead.
+    Like that one, it requests the object it waits for in every tick, so it pushes. An agent with a schedule follows that
+    instead.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -41,8 +41,8 @@ class Script:
 
     def __call__(self, state: State, mask: np.ndarray) -> np.ndarray:
         layout = self.layout
-        choice = np.full(state.here.shape, WAIT, np.int64)
-        free = state.here & (state.using < 0)
+        choice = np.full(state.present.shape, WAIT, np.int64)
+        free = state.present & (state.using < 0)
         waits = free & (state.queued >= 0)
         choice[waits] = USE + layout.kind[state.queued[waits]]
         self._work(state, choice, free & ~waits)
@@ -61,7 +61,7 @@ class Script:
         goes = layout.has_job & (clock >= layout.job_start - scenario.behavior.job_arrival_buffer)
         goes = goes & (clock < layout.job_end) & free
         choice[goes] = layout.toward[layout.job_object, state.cell][goes]
-        # At work it stays: -1 marks those whose wish is settled.
+        # At work it stays: -1 marks agents that have decided to wait.
         settled = goes & (choice == WAIT)
         choice[settled] = -1
 
@@ -80,7 +80,7 @@ class Script:
                     break
 
     def _serve(self, state: State, mask: np.ndarray, town: int, agent: int, need: int) -> int:
-        """The way to what helps most: food that is there before food that must be cooked."""
+        """Return an action towards the object that helps a need most; meals in stock before cooking."""
         layout, cell = self.layout, state.cell[town, agent]
         kinds = [k for k in np.argsort(-self.serves[need]) if self.serves[need, k] > 0]
         if need == 0 and state.meals[town] == 0:
@@ -105,5 +105,5 @@ class Script:
         for town, agent in zip(*np.nonzero(close.any(axis=2) & idle & ~talks), strict=True):
             rival = int(state.tie_with[town, agent, int(close[town, agent].argmax())])
             (y, x), (ry, rx) = (divmod(int(state.cell[town, a]), self.layout.width) for a in (agent, rival))
-            wishes = [EAST if x >= rx else WEST, SOUTH if y >= ry else NORTH]
-            choice[town, agent] = next((wish for wish in wishes if mask[town, agent, wish]), WAIT)
+            steps = [EAST if x >= rx else WEST, SOUTH if y >= ry else NORTH]
+            choice[town, agent] = next((step for step in steps if mask[town, agent, step]), WAIT)

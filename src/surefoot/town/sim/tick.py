@@ -1,4 +1,4 @@
-"""One tick of many towns: a function of state, actions and randomness that leaves the old state as it was."""
+"""One tick of many towns, as a function of state, actions and generators; the old state is not changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.town.scenarios.scenario import PERTURBATIONS
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.jobs import work
-from surefoot.town.sim.layout import CHAT, NORTH, WEST, Layout
+from surefoot.town.sim.layout import CHAT, FAR, NORTH, WEST, Layout
 from surefoot.town.sim.queues import (
     BLACKOUT,
     OUTAGE,
@@ -28,24 +28,24 @@ from surefoot.town.sim.state import COUNT, Randomness, State, plan_events, settl
 
 @dataclass(slots=True, kw_only=True)
 class TickOutcome:
-    """What one tick came to."""
+    """The result of one tick."""
 
     acted: np.ndarray
-    """[B, A] bool: the agent was there, so its action counted."""
+    """[B, A] bool: the agent was in town, so its action counted."""
     reward: np.ndarray
     """[B, A] float64."""
     parts: np.ndarray
-    """[B, A, PARTS]: what the reward is made of, before it is clipped."""
+    """[B, A, PARTS]: the parts of the reward, before clipping."""
     terminated: np.ndarray
-    """[B, A] bool: fainted, or had to leave."""
+    """[B, A] bool: fainted or evicted."""
     rivalry: np.ndarray
-    """[B, A]: the strongest rivalry of each; `avoid` is how many rivals are to be avoided."""
+    """[B, A]: each agent's strongest rivalry; `avoid` is the number of rivals to be avoided."""
     avoid: np.ndarray
     happened: Happenings = field(default_factory=Happenings)
 
 
 def utilities_of(state: State, layout: Layout) -> Utilities:
-    """Prices, power and water as they are now."""
+    """Return the current prices, and which object types have power and water."""
     towns = state.towns
     price = np.ones(towns)
     usable = np.ones((towns, layout.types), np.bool_)
@@ -61,9 +61,9 @@ def utilities_of(state: State, layout: Layout) -> Utilities:
 
 
 def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> tuple[State, TickOutcome]:
-    """The towns one tick later, and what that was worth; `action` is [B, A] of the scenario's actions."""
+    """Return the towns one tick later and the result; `action` is [B, A], indices of the scenario's actions."""
     s, happened = state.copy(), Happenings()
-    acted = s.here.copy()
+    acted = s.present.copy()
     action = np.where(acted, action, 0)
     _perturb(s, layout, rng, happened)
     utilities = utilities_of(s, layout)
@@ -86,8 +86,8 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     for kind, town, actor, other, _, intensity in happened.parts:
         if kind == "queue_conflict":
             for who, share in ((actor, 1.0), (other, 0.5)):
-                at: Any = (town, who)
-                np.add.at(social, at, -share * layout.scenario.rewards.conflict * intensity)
+                cells: Any = (town, who)
+                np.add.at(social, cells, -share * layout.scenario.rewards.conflict * intensity)
     facts = TownRewardFacts(
         acted=acted,
         pay=pay,
@@ -102,23 +102,23 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     total, parts = reward(s, layout, facts)
     s.last_action[:], s.last_ok[:] = action, ~denied
     _count(s, layout, facts, rivalry, total, happened)
-    gone = fainted | evicted
-    if np.count_nonzero(gone):
-        release(s, *np.nonzero(gone))
-        s.here[gone] = False
+    left = fainted | evicted
+    if np.count_nonzero(left):
+        release(s, *np.nonzero(left))
+        s.present[left] = False
         back_at = s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay
-        s.back_at[gone] = np.broadcast_to(back_at, gone.shape)[gone]
-        forget(s, gone)
+        s.back_at[left] = np.broadcast_to(back_at, left.shape)[left]
+        forget(s, left)
     s.age[...] += acted
     s.tick[:] += 1
     return s, TickOutcome(
-        acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
+        acted=acted, reward=total, parts=parts, terminated=left, rivalry=rivalry, avoid=avoid, happened=happened
     )
 
 
 def welcome(layout: Layout, state: State, rng: Randomness) -> State:
-    """`state` with somebody new in each place that is due; the same object if there is none."""
-    due = ~state.here & (state.back_at <= state.tick[:, None])
+    """Return `state` with new agents in the places that are due; the same object if there are none."""
+    due = ~state.present & (state.back_at <= state.tick[:, None])
     if not np.count_nonzero(due):
         return state
     state = state.copy()
@@ -127,7 +127,7 @@ def welcome(layout: Layout, state: State, rng: Randomness) -> State:
 
 
 def _perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) -> None:
-    """Begin and end what happens to a town; a service that fails ends what depends on it."""
+    """Start and end events; a blackout or outage interrupts the uses that need the service."""
     rules = layout.scenario.perturbations
     if not rules.events:
         return
@@ -153,16 +153,16 @@ def _perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) ->
 
 
 def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happened: Happenings) -> np.ndarray:
-    """[B, A] what chats are worth; good ones bring two together."""
-    worth = np.zeros(action.shape)
-    town, agent = np.nonzero((action == CHAT) & (s.chat_at <= s.tick[:, None]) & (s.using < 0) & s.here)
+    """Return the rewards of chats, [B, A]; good ones improve the relationship."""
+    nothing = np.zeros(action.shape)
+    town, agent = np.nonzero((action == CHAT) & (s.chat_at <= s.tick[:, None]) & (s.using < 0) & s.present)
     if not len(town):
-        return worth
+        return nothing
     other, apart = nearest_of(s, layout, town, agent)
     near = apart <= 1
     town, agent, other = town[near], agent[near], other[near]
     if not len(town):
-        return worth
+        return nothing
     rules, pays = layout.scenario.rivalry, layout.scenario.rewards
     one, two = town * action.shape[1] + agent, town * action.shape[1] + other
     places = s.tie_with.shape[2]
@@ -170,12 +170,13 @@ def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happene
     trust, familiarity, rivalry = np.einsum("nek,ne->kn", s.ties.reshape(-1, places, 3).take(one, axis=0), known)
     needs = s.needs.reshape(-1, 3)
     mood = needs.take(one, axis=0).min(axis=1) * needs.take(two, axis=0).min(axis=1)
+    # Clipped below to 0.05…0.95, so that neither success nor failure is ever certain.
     likes = 0.5 + 0.3 * trust + 0.2 * layout.character[agent, 0] - 0.6 * rivalry + 0.4 * mood
     good = rng.world.random(len(town)) < np.minimum(np.maximum(likes, 0.05), 0.95)
     quality = np.minimum(0.4 + 0.6 * mood, 1.0)
     gain = np.where(good, pays.chat * (1.0 + 3.0 * trust + 2.0 * familiarity) * quality, -0.5 * pays.chat)
     who, what = np.concatenate([one, two]), np.concatenate([gain, 0.5 * gain])
-    worth = np.bincount(who, what, minlength=action.size).reshape(action.shape)
+    rewards = np.bincount(who, what, minlength=action.size).reshape(action.shape)
     deltas = (0.05 * quality * good, np.where(good, 0.10 * quality, FAILED_CHAT[1]), FAILED_CHAT[2] * ~good)
     both_ways(s, town, agent, other, deltas)
     s.chat_at[town, agent] = s.tick[town] + rules.chat_cooldown
@@ -183,30 +184,30 @@ def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happene
         s.counts[:, count] += np.bincount(town, amount, minlength=s.towns)
     happened.add("chat_success", town[good], agent[good], other[good], -1, quality[good])
     happened.add("chat_failure", town[~good], agent[~good], other[~good])
-    return worth
+    return rewards
 
 
 _CHATS = tuple(COUNT[name] for name in ("chat_success_events", "chat_failure_events", "chat_quality_sum"))
 
 
 def nearest_of(s: State, layout: Layout, town: np.ndarray, agent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[n] who is nearest to each (-1 for nobody), and how many tiles away (without walls)."""
+    """Return the nearest other agent of each (-1 for none) and its distance in tiles without walls, [n] both."""
     cell = s.cell[town]
     x, y = layout.column.take(cell), layout.row.take(cell)
-    mine = np.arange(len(town))
-    apart = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None])
-    apart = np.where(s.here[town], apart, 30_000)
-    apart[mine, agent] = 30_000
+    rows = np.arange(len(town))
+    apart = np.abs(x - x[rows, agent][:, None]) + np.abs(y - y[rows, agent][:, None])
+    apart = np.where(s.present[town], apart, FAR)
+    apart[rows, agent] = FAR
     other = apart.argmin(axis=1)
-    far = apart[mine, other]
-    return np.where(far < 30_000, other, -1), far
+    far = apart[rows, other]
+    return np.where(far < FAR, other, -1), far
 
 
 def _rivals(s: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """[B, A] how many rivals to be avoided each has, and how many of them are within two tiles."""
+    """Return the number of rivals to be avoided, and of those within two tiles, [B, A] both."""
     avoid = (s.rivalry >= layout.scenario.rivalry.avoid_threshold) & (s.tie_with >= 0)
     if not np.count_nonzero(avoid):
-        nobody = np.zeros(s.here.shape, np.int64)
+        nobody = np.zeros(s.present.shape, np.int64)
         return nobody, nobody
     return avoid.sum(axis=2), (avoid & (tie_distance(s, layout) <= 2)).sum(axis=2)
 

@@ -1,4 +1,4 @@
-"""A town that runs by itself, tick after tick, for whoever wants to watch, film or record it."""
+"""Run a town tick by tick with a behaviour: to watch, film, record or measure it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from surefoot.town.sim.state import State
 from surefoot.town.sim.world import TownWorld
 
 Decide = Callable[[TownWorld, View], np.ndarray]
-"""From a world and what is seen in it to one action a stream."""
+"""Maps a world and its view to one action per stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One tick of one town, as it was when it ended."""
+    """One tick of one town; `state` is the one after it."""
 
     tick: int
     state: State
@@ -35,7 +35,7 @@ class Frame:
 
 
 def decider(world: TownWorld, name: str, seed: int) -> Decide:
-    """The behaviour called `name`: script, random, or idle."""
+    """Return the behaviour `name`: "script", "random" or "idle"."""
     if name == "script":
         script = Script(world.layout)
         return lambda world, view: script(world.now, world.mask).reshape(-1)
@@ -44,11 +44,18 @@ def decider(world: TownWorld, name: str, seed: int) -> Decide:
         return lambda world, view: random_actions(world.mask, rng).reshape(-1)
     if name == "idle":
         return lambda world, view: np.zeros(world.num_envs, np.int64)
-    raise ConfigError(f"there is no behaviour {name!r}; there are script, random and idle, or a run's policy")
+    raise ConfigError(f"there is no behaviour {name!r}; use script, random or idle, or a run's policy")
 
 
 class SimulationLoop:
-    """One town with somebody to decide; `step` is a tick, iterating goes on to the end of the episode."""
+    """One town with a behaviour; `step` runs one tick, iterating runs to the end of the episode.
+
+    Args:
+        scenario: The town.
+        decide: "script", "random", "idle", or a function from a world and its view to actions.
+        seed: Seed of town and behaviour; None for the scenario's.
+        variant: Observations: "features", "hybrid", "full" or "compact"; None for the scenario's.
+    """
 
     def __init__(
         self,
@@ -66,11 +73,11 @@ class SimulationLoop:
 
     @property
     def tick(self) -> int:
-        """Ticks of the running episode."""
+        """Ticks of the current episode."""
         return int(self.world.now.tick[0])
 
     def step(self) -> Frame:
-        """One tick."""
+        """Run one tick."""
         before, world = self.world.now, self.world
         action = self.decide(world, self.view)
         step = world.step(action)
@@ -86,7 +93,7 @@ class SimulationLoop:
         )
 
     def run(self, ticks: int) -> Iterator[Frame]:
-        """So many ticks, new episodes included."""
+        """Run `ticks` ticks, across episodes."""
         for _ in range(ticks):
             yield self.step()
 
@@ -99,7 +106,7 @@ class SimulationLoop:
 
 
 def play_towns(world: TownWorld, decide: Decide, episodes: int, *, seed: int) -> dict[str, np.ndarray]:
-    """{measure: [n]} of at least `episodes` whole episodes, from towns side by side."""
+    """Return {measure: [episodes]} of complete episodes in parallel towns."""
     world.keep = max(world.keep, episodes)
     view = world.reset(seed)
     while len(world.finished) < episodes:
@@ -110,9 +117,9 @@ def play_towns(world: TownWorld, decide: Decide, episodes: int, *, seed: int) ->
 def record_behaviour(
     scenario: Scenario, behaviour: str, episodes: int, *, seed: int, variant: str | None = None
 ) -> Recording:
-    """Whole episodes of a behaviour, to be cloned; each agent's episode is one trajectory, `episodes` towns play."""
+    """Return complete episodes of a behaviour in `episodes` towns, for cloning; each agent's episode is a trajectory."""
     if episodes < 1:
-        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     world = TownWorld(scenario, episodes, variant=variant)
     decide, view = decider(world, behaviour, seed), world.reset(seed)
     views: list[View] = []

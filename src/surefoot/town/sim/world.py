@@ -1,4 +1,4 @@
-"""Many towns as one world: towns × agents are streams of one policy; who is not in town has rows that do not count."""
+"""`TownWorld`: many towns as one world; each agent of each town is a stream of one policy."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from surefoot.town.scenarios.scenario import VARIANTS, Scenario
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import make_layout
 from surefoot.town.sim.maps import MapMaker
-from surefoot.town.sim.masks import action_mask
 from surefoot.town.sim.measure import measures
-from surefoot.town.sim.observe import feature_names, features, neighbours
+from surefoot.town.sim.observe import action_mask, feature_names, features, neighbours
 from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
 from surefoot.town.sim.tick import TickOutcome, tick, utilities_of, welcome
 
 FEATURES, MAP, STATE = "features", "map", "state"
-"""Parts of an observation; "state", what everybody sees side by side, is for a central critic."""
+"""Parts of an observation; "state", the features of all agents, is for a central critic."""
+# Ended episodes whose counters are kept: enough for every measure, 230 kB.
 KEPT_EPISODES = 1_000
-"""Ended episodes whose counts are kept, unless `keep` says more."""
 
 
 class TownWorld:
-    """`towns` copies of a scenario, stepped together. A town whose time is up begins anew in the same step."""
+    """`towns` copies of a scenario, stepped together; a town at the end of its episode starts the next in the same step.
+
+    Agents that are not in town have rows that are not `valid`.
+
+    Args:
+        scenario: The town; see `load_scenario`.
+        towns: Number of copies.
+        variant: Observations: "features", "hybrid", "full" or "compact"; None for the scenario's.
+        central: Add the features of all agents as "state", for a central critic.
+        name: Name of the world; None for "town/" and the scenario's name.
+    """
 
     inexact: str | None = None
 
@@ -41,10 +50,10 @@ class TownWorld:
         name: str | None = None,
     ) -> None:
         if towns < 1:
-            raise ConfigError(f"towns is {towns}; there must be at least 1")
+            raise ConfigError(f"towns is {towns}; it must be at least 1")
         variant = variant or scenario.observations
         if variant not in VARIANTS:
-            raise ConfigError(f"observations is {variant!r}; it is one of {', '.join(VARIANTS)}")
+            raise ConfigError(f"observations is {variant!r}; it must be one of {', '.join(VARIANTS)}")
         self.scenario, self.towns, self.variant, self.central = scenario, towns, variant, central
         self.layout = make_layout(scenario)
         self.agents = self.layout.agents
@@ -58,11 +67,11 @@ class TownWorld:
         if central:
             self.observation[STATE] = Box((self.agents * len(self.feature_names),))
         self.happened = Happenings()
-        """What happened in the last step."""
+        """Events of the last step."""
         self.outcome: TickOutcome | None = None
         self.keep = KEPT_EPISODES
         self.finished: list[np.ndarray] = []
-        """Counts of the episodes that ended, newest last; whoever reads them clears them."""
+        """Counters of the episodes that ended, newest last; the reader clears the list."""
         self.episodes = 0
         self._counted, self._peaks, self._steps = np.zeros(len(COUNTS)), np.zeros(2), 0
         self.reset(scenario.seed)
@@ -72,7 +81,7 @@ class TownWorld:
         self.now: State = begin(self.layout, self.towns, self.random)
         self.finished.clear()
         self._before = self.now.counts
-        return self._see()
+        return self._publish()
 
     def step(self, action: np.ndarray) -> Step:
         choice = self._checked(action)
@@ -86,15 +95,16 @@ class TownWorld:
         ended = outcome.terminated | truncated
         final_obs: Arrays | None = None
         if np.count_nonzero(ended):
-            final_obs = self._final(state, ended)
+            final_obs = self._final_obs(state, ended)
         state = welcome(self.layout, state, self.random)
         if np.count_nonzero(over):
-            self._remember(state.counts[over])
+            self.episodes += int(np.count_nonzero(over))
+            self.finished = [*self.finished, *state.counts[over]][-self.keep :]
             state = replace_towns(state, self.layout, over, self.random)
         self._before = state.counts
         self.now, self.happened, self.outcome = state, outcome.happened, outcome
         return Step(
-            view=self._see(),
+            view=self._publish(),
             reward=outcome.reward.reshape(-1),
             terminated=outcome.terminated.reshape(-1),
             truncated=truncated.reshape(-1),
@@ -103,22 +113,22 @@ class TownWorld:
         )
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        """Whole towns begin anew in which any of `streams` is."""
+        """Start new episodes in the towns of `streams`."""
         over = np.asarray(streams.reshape(self.towns, self.agents).any(axis=1), np.bool_)
         if np.count_nonzero(over):
             self.now = replace_towns(self.now, self.layout, over, self.random)
             self._before = self.now.counts
-        return self._see()
+        return self._publish()
 
     def take_counts(self) -> dict[str, float]:
-        """What happened since last asked, by the names of telemetry 1.1, over all towns."""
+        """Return the counters of all towns since the last call, under the names of telemetry 1.1."""
         counts, self._counted = self._counted, np.zeros(len(COUNTS))
         peaks, self._peaks = self._peaks, np.zeros(2)
         steps, self._steps = self._steps, 0
         get = {name: float(counts[i]) for name, i in COUNT.items()}
         ticks, chats = max(get["agent_ticks"], 1.0), get["chat_success_events"]
-        told = {name: get[name] for name in COUNTS[: COUNT["cooldown_events"]] if name != "chat_quality_sum"}
-        told |= {
+        metrics = {name: get[name] for name in COUNTS[: COUNT["cooldown_events"]] if name != "chat_quality_sum"}
+        metrics |= {
             "chat_quality_mean": get["chat_quality_sum"] / chats if chats else 0.0,
             "rollout_ticks": float(steps),
             "conflict.rivalry_max_mean_avg": get["rivalry_max_sum"] / ticks,
@@ -130,11 +140,11 @@ class TownWorld:
             "waiting_share": get["waiting_ticks"] / ticks,
         }
         if self.layout.somebody_works:
-            told["punctuality"] = get["punctual_ticks"] / max(get["shift_ticks"], 1.0)
-        return told
+            metrics["punctuality"] = get["punctual_ticks"] / max(get["shift_ticks"], 1.0)
+        return metrics
 
     def measured(self) -> dict[str, np.ndarray]:
-        """Measures of the episodes that ended since `finished` was last cleared; [n] each."""
+        """Return the measures of the episodes in `finished`, [n] each."""
         counts = np.stack(self.finished) if self.finished else np.zeros((0, len(COUNTS)))
         return measures(counts, self.agents)
 
@@ -161,7 +171,7 @@ class TownWorld:
         self.random = Randomness(rng_from_json(state["world"]), rng_from_json(state["events"]))
         self._before, self._counted = self.now.counts, np.array(state["counted"])
         self._peaks, self._steps, self.episodes = np.array(state["peaks"]), int(state["steps"]), int(state["episodes"])
-        return self._see()
+        return self._publish()
 
     def render(self) -> np.ndarray | None:
         from surefoot.town.view.picture import picture
@@ -169,48 +179,42 @@ class TownWorld:
         return picture(self.layout, self.now, 0, self.happened)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
     @property
     def mask(self) -> np.ndarray:
-        """[towns, agents, actions] bool: what is possible now."""
+        """[towns, agents, actions] bool: the allowed actions."""
         return self._mask
 
     def _checked(self, action: np.ndarray) -> np.ndarray:
         action = np.asarray(action)
         if action.shape != (self.num_envs,):
-            raise EnvError(f"{self.name} takes [{self.num_envs}] actions, one a stream; got {list(action.shape)}")
+            raise EnvError(f"{self.name} takes [{self.num_envs}] actions, one per stream; got {list(action.shape)}")
         if action.size and (action.min() < 0 or action.max() >= self.layout.actions):
             raise EnvError(
                 f"{self.name} has actions 0 to {self.layout.actions - 1}; got {action.min()} to {action.max()}"
             )
         return action.reshape(self.towns, self.agents)
 
-    def _see(self) -> View:
+    def _publish(self) -> View:
         utilities, near = utilities_of(self.now, self.layout), neighbours(self.now, self.layout)
         self._mask = action_mask(self.now, self.layout, utilities, near[0], near[1])
-        obs = self._look(self.now, utilities, near)
+        obs = self._observe(self.now, utilities, near)
         return View(obs=obs, action_mask=self._mask.reshape(self.num_envs, -1))
 
-    def _look(self, state: State, utilities: Any, near: Any) -> Arrays:
-        seen = features(state, self.layout, utilities, near)
+    def _observe(self, state: State, utilities: Any, near: Any) -> Arrays:
+        values = features(state, self.layout, utilities, near)
         n = self.num_envs
-        obs: Arrays = {FEATURES: seen.reshape(n, -1)}
+        obs: Arrays = {FEATURES: values.reshape(n, -1)}
         if self.maps is not None:
             obs[MAP] = self.maps.maps(state).reshape(n, *self.observation[MAP].shape)
         if self.central:
-            obs[STATE] = np.repeat(seen.reshape(self.towns, -1), self.agents, axis=0)
+            obs[STATE] = np.repeat(values.reshape(self.towns, -1), self.agents, axis=0)
         return obs
 
-    def _final(self, state: State, ended: np.ndarray) -> Arrays:
-        """What is seen at the end, by those too who are already gone: where they were, for the last time."""
-        if np.count_nonzero(ended & ~state.here):
+    def _final_obs(self, state: State, ended: np.ndarray) -> Arrays:
+        """Return the last observations, also of agents that have left: from their last position."""
+        if np.count_nonzero(ended & ~state.present):
             state = state.copy()
-            state.here[ended] = True
-        return self._look(state, utilities_of(state, self.layout), neighbours(state, self.layout))
-
-    def _remember(self, counts: np.ndarray) -> None:
-        self.episodes += len(counts)
-        self.finished += list(counts)
-        if len(self.finished) > self.keep:
-            del self.finished[: -self.keep]
+            state.present[ended] = True
+        return self._observe(state, utilities_of(state, self.layout), neighbours(state, self.layout))

@@ -1,4 +1,4 @@
-"""A town and its policy over several rounds of capturing, learning, cloning and measuring; and a policy that acts."""
+"""`TownTraining`: capture, learn, clone and measure with one policy. `PolicyRuntime`: a policy that acts in a town."""
 
 from __future__ import annotations
 
@@ -147,7 +147,14 @@ class TownTraining:
 
 
 class PolicyRuntime:
-    """A policy that acts in a town; keeps the log-prob and the value of its last decision, [N] each."""
+    """A behaviour for `SimulationLoop` that follows a policy; has the log-prob and value of its last decision, [N] each.
+
+    Args:
+        policy: The policy.
+        seed: Seed of its samples.
+        deterministic: Take the most probable action instead of sampling.
+        device: Device of the policy's tensors.
+    """
 
     def __init__(self, policy: Policy, *, seed: int = 0, deterministic: bool = False, device: str = "cpu") -> None:
         self.policy, self.deterministic, self.device = policy, deterministic, torch.device(device)
@@ -159,7 +166,7 @@ class PolicyRuntime:
         """Return one action per stream."""
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
         obs = {name: torch.from_numpy(x).to(self.device) for name, x in view.obs.items()}
-        seen = PolicyInput(obs=obs, action_mask=mask, context=self.policy.initial_context(world.num_envs))
-        out = self.policy.act(seen, generator=self.generator, deterministic=self.deterministic)
+        inputs = PolicyInput(obs=obs, action_mask=mask, context=self.policy.initial_context(world.num_envs))
+        out = self.policy.act(inputs, generator=self.generator, deterministic=self.deterministic)
         self.log_prob, self.value = out.log_prob.cpu().numpy(), out.value.cpu().numpy()
         return self.policy.env_action(out.action.cpu().numpy())

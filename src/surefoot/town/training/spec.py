@@ -1,4 +1,4 @@
-"""From a scenario and settings to the spec of a run, and to its training."""
+"""Make the spec of a run from a scenario and settings, and its training."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def town_spec(
     spec = make_spec(env, probe.action, settings=chosen, total_steps=steps or rules.steps, env_kwargs=kwargs, **fixed)
     if spec.ppo.envs % len(scenario.agents):
         raise ConfigError(
-            f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here"
+            f"envs is {spec.ppo.envs}; it counts agents and must be a multiple of the {len(scenario.agents)} of a town"
         )
     return spec
 

@@ -1,4 +1,4 @@
-"""Training that begins with a teacher: clone the script or samples, or follow a schedule of cloning and PPO."""
+"""Training with a teacher: clone the script or samples, or follow a schedule of cloning and PPO."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone
 from surefoot.train.evaluate import EVAL_SEED_OFFSET
 from surefoot.train.training import Training
 
+# Episodes per score of an anneal stage: the standard error is a sixth of the deviation, in a second or two.
 SCORE_EPISODES = 32
 
 
@@ -76,6 +77,6 @@ def parse_stages(text: str, epochs: int | None = None) -> list[Stage]:
     for part in text.split(","):
         mode, _, count = part.strip().partition(":")
         if mode not in ("bc", "ppo") or not count.isdigit():
-            raise ConfigError(f"--anneal-schedule has {part!r}; stages are MODE:EPOCHS, such as bc:30,ppo:20")
+            raise ConfigError(f"--anneal-schedule has {part!r}; write stages as MODE:EPOCHS, such as bc:30,ppo:20")
         stages.append(Stage(mode=mode, epochs=epochs if epochs is not None and mode == "ppo" else int(count)))
     return stages

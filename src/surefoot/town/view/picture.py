@@ -1,4 +1,4 @@
-"""A town from above, painted with numpy alone: floor, walls, things, people with their needs, quarrels in red."""
+"""Draw a town from above with numpy alone: floor, walls, objects, agents with their needs, conflicts in red."""
 
 from __future__ import annotations
 
@@ -22,24 +22,14 @@ THINGS = {
     "checkout": (196, 150, 160),
 }
 PEOPLE = (
-    (44, 104, 186),
-    (196, 92, 36),
-    (58, 140, 84),
-    (150, 62, 150),
-    (28, 144, 160),
-    (190, 150, 30),
-    (120, 80, 60),
-    (90, 90, 200),
-    (220, 90, 130),
-    (80, 120, 40),
-    (60, 60, 60),
-    (170, 110, 200),
-)
+    (44, 104, 186), (196, 92, 36), (58, 140, 84), (150, 62, 150), (28, 144, 160), (190, 150, 30),
+    (120, 80, 60), (90, 90, 200), (220, 90, 130), (80, 120, 40), (60, 60, 60), (170, 110, 200),
+)  # fmt: skip
 NEED_COLOURS = ((214, 120, 50), (70, 150, 200), (120, 170, 60))
 
 
 def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | None = None) -> np.ndarray:
-    """[H, W, 3] uint8 of one town."""
+    """Return a picture of one town, [H, W, 3] uint8."""
     tiles = np.where(layout.floor[:, None], np.array(FLOOR, np.uint8), np.array(WALL, np.uint8))
     tiles = tiles.reshape(layout.height, layout.width, 3)
     sheet = np.ascontiguousarray(tiles.repeat(TILE, axis=0).repeat(TILE, axis=1))
@@ -47,17 +37,17 @@ def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | 
         lines[...] = (lines * 0.96).astype(np.uint8)
     conflicts = {h.object for h in happened.of(town) if h.kind == "queue_conflict"} if happened is not None else set()
     for thing in range(layout.objects):
-        _thing(sheet, layout, state, town, thing, quarrel=thing in conflicts)
-    together: dict[int, int] = {}
+        _thing(sheet, layout, state, town, thing, conflict=thing in conflicts)
+    on_cell: dict[int, int] = {}
     for agent in range(layout.agents):
-        if state.here[town, agent]:
+        if state.present[town, agent]:
             cell = int(state.cell[town, agent])
-            _person(sheet, layout, state, town, agent, together.get(cell, 0))
-            together[cell] = together.get(cell, 0) + 1
+            _person(sheet, layout, state, town, agent, on_cell.get(cell, 0))
+            on_cell[cell] = on_cell.get(cell, 0) + 1
     return sheet
 
 
-def _thing(sheet: np.ndarray, layout: Layout, state: State, town: int, thing: int, *, quarrel: bool) -> None:
+def _thing(sheet: np.ndarray, layout: Layout, state: State, town: int, thing: int, *, conflict: bool) -> None:
     y, x = divmod(int(layout.object_cell[thing]), layout.width)
     colour = THINGS.get(layout.scenario.objects[thing].type, (180, 180, 120))
     top, left = y * TILE, x * TILE
@@ -67,7 +57,7 @@ def _thing(sheet: np.ndarray, layout: Layout, state: State, town: int, thing: in
     waiting = int((state.queued[town] == thing).sum())
     for i in range(min(waiting, 5)):
         sheet[top + TILE - 5 : top + TILE - 2, left + 3 + 4 * i : left + 6 + 4 * i] = RED
-    if quarrel:
+    if conflict:
         for grow in range(3):
             _frame(sheet, top - grow, left - grow, TILE + 2 * grow, RED)
 
@@ -89,5 +79,5 @@ def _person(sheet: np.ndarray, layout: Layout, state: State, town: int, agent: i
     patch[apart <= 64] = (255, 255, 255)
     patch[apart <= 49] = PEOPLE[agent % len(PEOPLE)]
     for i, colour in enumerate(NEED_COLOURS):
-        long = round(float(state.needs[town, agent, i]) * 14)
-        sheet[max(cy - 12 + 2 * i, 0) : max(cy - 11 + 2 * i, 0), max(cx - 7, 0) : max(cx - 7 + long, 0)] = colour
+        length = round(float(state.needs[town, agent, i]) * 14)
+        sheet[max(cy - 12 + 2 * i, 0) : max(cy - 11 + 2 * i, 0), max(cx - 7, 0) : max(cx - 7 + length, 0)] = colour

@@ -1,4 +1,4 @@
-"""What happened, said in a sentence; and a town as plain values for a page that shows it."""
+"""Events as sentences, and a town as JSON values for a page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SENTENCES = {
 
 
 def sentence(happening: Happening, scenario: Scenario) -> str:
-    """One happening in words."""
+    """Return an event as a sentence."""
     names = [resident.id for resident in scenario.agents]
     things = [thing.id for thing in scenario.objects]
     who = {
@@ -43,7 +43,7 @@ def sentence(happening: Happening, scenario: Scenario) -> str:
 
 
 def scene(layout: Layout) -> dict[str, Any]:
-    """What of a town never changes, for a page."""
+    """Return what never changes in a town, for a page."""
     scenario = layout.scenario
     return {
         "name": scenario.name,
@@ -58,12 +58,12 @@ def scene(layout: Layout) -> dict[str, Any]:
 
 
 def shot(frame: Frame, layout: Layout) -> dict[str, Any]:
-    """One tick, for a page."""
+    """Return one tick, for a page."""
     state = frame.state
     people = [
         {
             "at": [int(state.cell[0, a]) % layout.width, int(state.cell[0, a]) // layout.width],
-            "here": bool(state.here[0, a]),
+            "here": bool(state.present[0, a]),
             "needs": [round(float(x), 3) for x in state.needs[0, a]],
             "using": int(state.using[0, a]),
             "queued": int(state.queued[0, a]),

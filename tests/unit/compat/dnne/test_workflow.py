@@ -8,7 +8,7 @@ import pytest
 from surefoot.compat import dnne
 from surefoot.compat.dnne.workflow import from_workflow
 from surefoot.errors import GraphError
-from surefoot.graph.import_.formats import from_json_text
+from surefoot.graph.import_.program import from_json_text
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.check import check

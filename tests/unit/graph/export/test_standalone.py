@@ -80,8 +80,8 @@ def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> No
         ("env", "env_id", "surefoot/Maze-v0", "env: only a maze of up to nine rooms"),
         ("goal", "goals", "offsets", "goal: goals='offsets'"),
         ("low", "normalize_obs", True, "low: normalize_obs"),
-        ("low", "deterministic", True, "low: a deterministic agent"),
-        ("high", "rollout_steps", 32, "high: a rollout_steps that is not the trainer's"),
+        ("low", "deterministic", True, "low: deterministic=True"),
+        ("high", "rollout_steps", 32, "high: rollout_steps=32"),
         ("trainer", "normalize_reward", True, "trainer: normalize_reward"),
     ],
 )
@@ -97,7 +97,7 @@ def test_what_of_a_hierarchy_does_not_stand_alone_is_named(node: str, param: str
 def test_two_policies_that_are_wired_otherwise_do_not_stand_alone() -> None:
     graph = template("hierarchical")
     graph.disconnect("high.trigger")
-    with pytest.raises(GraphError, match="wiring of two policies does not stand alone"):
+    with pytest.raises(GraphError, match="wiring of two policies cannot be standalone"):
         to_standalone(graph)
 
 
@@ -130,7 +130,7 @@ def test_a_memory_stands_alone_with_everything_else_on_and_comes_back(network: s
 
 
 @pytest.mark.parametrize(
-    ("size", "message"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "no picture")]
+    ("size", "message"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "not the picture")]
 )
 def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object, message: str) -> None:
     graph = template("cartpole")
@@ -147,7 +147,7 @@ def test_what_does_not_stand_alone_is_named() -> None:
     graph.add("eval", "Evaluation", env_id="CartPole-v1")
     graph.connect("trainer.training_complete", "eval.trigger")
     graph.connect("agent.model", "eval.model")
-    with pytest.raises(GraphError, match="eval: Evaluation does not stand alone"):
+    with pytest.raises(GraphError, match="eval: Evaluation cannot be part of a standalone program"):
         to_standalone(graph)
     assert "eval_(trigger=trainer_training_complete, model=agent_model)" in to_script(graph)
 

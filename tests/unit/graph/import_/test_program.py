@@ -31,7 +31,7 @@ def test_a_script_without_its_graph_is_read_from_its_code(name: str, fuse: bool)
 
 
 def test_a_program_that_stands_alone_needs_its_graph() -> None:
-    with pytest.raises(GraphError, match="graph in its last lines is missing.*export the graph again"):
+    with pytest.raises(GraphError, match="graph in the last lines.*is missing.*export the graph again"):
         from_program(split_block(to_standalone(template("cartpole")))[0])
 
 
@@ -47,7 +47,7 @@ def test_an_edited_value_changes_the_graph_and_an_unknown_line_becomes_code() ->
     code = result.graph.nodes["code_1"]
     assert code.type == "Code"
     assert code.params == {"source": "total = step_rewards.sum()", "inputs": ("step_rewards",), "outputs": ()}
-    assert "stands for no node" in result.notes[0]
+    assert "is not part of a node" in result.notes[0]
     assert [str(edge.source) for edge in result.graph.edges if edge.target.node == "code_1"] == ["step.rewards"]
 
 
@@ -61,7 +61,7 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
     assert result.graph.nodes["trainer"].params["epochs"] == 3
     assert result.graph.nodes["trainer"].params["lr"] == Linear(0.001, 1e-05)
     assert "class PolicyTrainer" in result.graph.nodes["code_1"].params["source"]
-    assert "was changed by hand" in result.notes[0]
+    assert "was edited" in result.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
     [
         ("def f(:", "not a Python program"),
         ("print(1)", "no function train"),
-        ("def train(config):\n    x = 1\n    for y in z:\n        pass", "not one of ticks"),
+        ("def train(config):\n    x = 1\n    for y in z:\n        pass", "not a loop over ticks"),
         ("class Config:\n    a: int = open('x')\ndef train(config):\n    return 1", "nothing is run"),
     ],
 )

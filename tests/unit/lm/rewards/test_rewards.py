@@ -57,7 +57,7 @@ def test_a_module_sees_the_tokens_padded_on_the_right_in_eval_mode():
     ("reward", "said"),
     [
         (lambda p, r: 1 / 0, "raised ZeroDivisionError"),
-        (lambda p, r: "good", "one number a response"),
+        (lambda p, r: "good", "one number per response"),
         (lambda prompts, responses: [1.0], "1 numbers for 2 responses"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_reward_that_fails_is_named(reward, said):
 
 def test_a_reward_that_hangs_is_given_up_on():
     began = time.monotonic()
-    with pytest.raises(RewardError, match=r"no answer within 0.05 s"):
+    with pytest.raises(RewardError, match=r"did not return within 0.05 s"):
         as_rewards(lambda p, r: time.sleep(5), timeout=0.05)(SAID)
     assert time.monotonic() - began < 2
 

@@ -72,4 +72,4 @@ def test_a_model_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SUREFOOT_CACHE", str(tmp_path / "empty"))
     assert main(["prompts", "train", "--prompts", "p.txt", "--scorer", "lm"]) == 2
-    assert "`surefoot lm get smollm2` fetches it" in capsys.readouterr().err
+    assert "run `surefoot lm get smollm2`" in capsys.readouterr().err

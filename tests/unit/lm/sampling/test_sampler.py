@@ -109,9 +109,7 @@ def test_tokens_outside_top_k_are_never_drawn():
     assert len({r.tokens[0] for r in responses}) <= 3
 
 
-@pytest.mark.parametrize(
-    ("prompt", "said"), [([], "prompt 0 has no tokens"), ([1] * 60, "more than the 64 this model knows")]
-)
+@pytest.mark.parametrize(("prompt", "said"), [([], "prompt 0 has no tokens"), ([1] * 60, "exceeds the 64 positions")])
 def test_a_prompt_that_cannot_be_answered_is_named(prompt, said):
     policy = LMPolicy(Backbone(tiny()))
     with pytest.raises(ConfigError, match=said):

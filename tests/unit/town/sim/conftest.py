@@ -5,8 +5,7 @@ import pytest
 
 from surefoot.town.scenarios.scenario import parse_scenario
 from surefoot.town.sim.layout import make_layout
-from surefoot.town.sim.masks import action_mask
-from surefoot.town.sim.observe import neighbours
+from surefoot.town.sim.observe import action_mask, neighbours
 from surefoot.town.sim.state import COUNT, begin, make_randomness
 from surefoot.town.sim.tick import tick, utilities_of
 

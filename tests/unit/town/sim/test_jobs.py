@@ -31,14 +31,14 @@ def test_who_misses_too_many_shifts_has_to_leave_and_somebody_new_comes(small_to
     town = small_town(small_town.WORK + "  \nlifecycle: {respawn_delay: 2}\n".replace("employment", "employment"))
     for day in range(3):
         for _ in range(40):
-            if not town.state.here[0, 1]:
+            if not town.state.present[0, 1]:
                 break
             outcome = town.go(WAIT, WAIT)
         if day < 2:
-            assert town.state.here[0, 1]
+            assert town.state.present[0, 1]
     assert outcome.terminated[0].tolist() == [False, True]
     assert outcome.reward[0, 1] <= -2.0
     assert welcome(town.layout, town.state, town.rng) is town.state
     town.go(WAIT, WAIT)
     town.go(WAIT, WAIT)
-    assert welcome(town.layout, town.state, town.rng).here.all()
+    assert welcome(town.layout, town.state, town.rng).present.all()

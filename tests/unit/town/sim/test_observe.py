@@ -1,8 +1,9 @@
-"""surefoot.town.sim.observe."""
+"""Features and action masks."""
 
 import numpy as np
 
 from surefoot.town.scenarios.scenario import load_scenario, shipped
+from surefoot.town.sim.layout import USE, WAIT
 from surefoot.town.sim.observe import CONFLICT_FEATURES
 from surefoot.town.sim.world import TownWorld
 
@@ -15,3 +16,10 @@ def test_agents_of_all_towns_are_streams_and_conflict_features_are_always_there(
         assert view.obs["features"].dtype == np.float32
         assert set(CONFLICT_FEATURES) <= set(world.feature_names)
         assert len(set(world.feature_names)) == len(world.feature_names)
+
+
+def test_queueing_behind_an_agent_to_be_avoided_is_masked(small_town) -> None:
+    town = small_town(small_town.TOWN.replace("avoid_threshold: 0.9", "avoid_threshold: 0.3, begin: {anna-ben: 0.9}"))
+    town.go(USE, WAIT, WAIT)
+    assert not town.mask()[1, USE]
+    assert town.mask()[2, USE]

@@ -23,7 +23,7 @@ def test_a_candidate_passes_several_times_before_it_takes_over(tmp_path: Path) -
     assert again.current_release == {"run": "c"}
     assert again.rolled_back() == {"run": "b"}
     assert again.rolled_back() is None
-    with pytest.raises(CheckpointError, match="nothing was promoted"):
+    with pytest.raises(CheckpointError, match="no promoted release"):
         again.rolled_back()
 
 

@@ -49,8 +49,7 @@ class TownPromoteArgs:
         from surefoot.cli.verbs.runs import load_policy
         from surefoot.town.scenarios.scenario import Scenario
         from surefoot.town.training.capture import policy_hash
-        from surefoot.town.training.examine import Gates
-        from surefoot.town.training.promote import Promotion
+        from surefoot.town.training.promote import Gates, Promotion
         from surefoot.train.rundir.rundir import runs_root
 
         directory = run_directory(self.run_name)

@@ -118,7 +118,7 @@ def _map(loop: SimulationLoop, frame: Frame) -> Any:
         sheet[y][x] = SYMBOLS.get(thing.type, "o")
         styles[y, x] = "bold white on red" if k in quarrels else "black on yellow" if state.user[0, k] >= 0 else "cyan"
     for a, resident in enumerate(layout.scenario.agents):
-        if state.here[0, a]:
+        if state.present[0, a]:
             y, x = divmod(int(state.cell[0, a]), layout.width)
             sheet[y][x] = resident.id[0].upper()
             styles[y, x] = "bold red" if state.queued[0, a] >= 0 else "bold green"
@@ -132,7 +132,7 @@ def _map(loop: SimulationLoop, frame: Frame) -> Any:
 
 def _does(loop: SimulationLoop, frame: Frame, agent: int) -> str:
     state, things = frame.state, loop.world.scenario.objects
-    if not state.here[0, agent]:
+    if not state.present[0, agent]:
         return "gone"
     if state.using[0, agent] >= 0:
         return things[int(state.using[0, agent])].id

@@ -9,7 +9,7 @@ import pytest
 from surefoot.cli.main import main, read_arguments
 from surefoot.cli.options import options_from, split_settings
 from surefoot.cli.verbs.town.promote import PromoteOptions
-from surefoot.town.training.examine import Gates
+from surefoot.town.training.promote import Gates
 
 
 def test_earlier_flags_are_rules_of_the_promotion_or_of_the_gates() -> None:

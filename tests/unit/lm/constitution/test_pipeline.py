@@ -1,0 +1,49 @@
+"""The directory of a constitution run; `tests/e2e/test_lm.py` runs the stages."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from surefoot.errors import ConfigError, DataError
+from surefoot.lm.constitution.pipeline import STAGES, Pipeline
+from surefoot.lm.constitution.pipeline_config import PipelineConfig
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "p.txt").write_text("one\ntwo\n")
+    (tmp_path / "h.txt").write_text("three\n")
+    return PipelineConfig(model="m", prompts=str(tmp_path / "p.txt"), held_out=str(tmp_path / "h.txt"))
+
+
+def test_a_new_directory_has_no_finished_stage(tmp_path, config):
+    assert Pipeline(config, tmp_path / "run").done == []
+
+
+def test_a_prompt_in_both_files_is_refused(tmp_path, config):
+    (tmp_path / "h.txt").write_text("two\n")
+    with pytest.raises(DataError, match="1 prompts are in both files, such as 'two'"):
+        Pipeline(config, tmp_path / "run")
+
+
+def test_a_directory_of_another_config_is_refused(tmp_path, config):
+    Pipeline(config, tmp_path / "run")
+    with pytest.raises(ConfigError, match="started with another config"):
+        Pipeline(dataclasses.replace(config, rounds=2), tmp_path / "run")
+
+
+def test_unknown_stages_and_stages_without_those_before_them_are_refused(tmp_path, config):
+    pipeline = Pipeline(config, tmp_path / "run")
+    with pytest.raises(ConfigError, match="there is no stage 'polish'"):
+        pipeline.run(only=["polish"])
+    with pytest.raises(ConfigError, match=f"the stage sft needs {STAGES[0]}"):
+        pipeline.run(only=["sft"])
+
+
+def test_finished_stages_are_read_and_not_run(tmp_path, config):
+    pipeline = Pipeline(config, tmp_path / "run")
+    (tmp_path / "run" / "stages.json").write_text('["revise"]')
+    (tmp_path / "run" / "revise.json").write_text('{"prompts": 2}')
+    assert pipeline.run(only=["revise"]) == {"revise": {"prompts": 2}}

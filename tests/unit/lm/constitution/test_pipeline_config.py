@@ -1,0 +1,34 @@
+"""The YAML file of a constitution run."""
+
+from __future__ import annotations
+
+import pytest
+
+from surefoot.errors import DataError
+from surefoot.lm.constitution.pipeline_config import PipelineConfig
+
+
+def write(folder, text):
+    path = folder / "run.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    config = PipelineConfig.read(write(tmp_path, "{model: hub/name, prompts: p.txt, held_out: h.txt, rounds: 2}"))
+    assert (config.model, config.prompts, config.rounds) == ("hub/name", str(tmp_path / "p.txt"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "must be a mapping"),
+        ("{model: m, prompts: p}", "has no held_out"),
+        ("{model: m, prompts: p, held_out: h, colour: red}", "has 'colour'"),
+        ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules or model"),
+        ("{model: [", "cannot read"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_fault(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        PipelineConfig.read(write(tmp_path, text))

@@ -1,0 +1,66 @@
+"""The KL budget and the held-out judge, on a policy of one number."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from surefoot.lm.config import LMConfig
+from surefoot.lm.rewards.guards import PATIENCE, Guards
+from surefoot.lm.rewards.kl_penalty import FixedBeta
+
+
+class OneNumber:
+    def __init__(self) -> None:
+        self.x = torch.tensor(0.0)
+
+    def state_dict(self):
+        return {"x": self.x}
+
+    def load_state_dict(self, state) -> None:
+        self.x = state["x"].clone()
+
+
+def guards(policy, judge=None, **settings):
+    return Guards(LMConfig(steps=100, **settings), policy, judge, [np.array([1])] if judge else [])
+
+
+def test_beyond_the_budget_the_last_weights_within_it_are_restored_and_the_run_ends():
+    policy = OneNumber()
+    guard = guards(policy, kl_budget=1.0)
+    assert guard.before_update(0.5, FixedBeta(0.1)) == (None, [])
+    policy.x = torch.tensor(3.0)
+    stopped, notes = guard.before_update(2.0, FixedBeta(0.1))
+    assert "2.0 nats per response exceed kl_budget=1" in stopped
+    assert notes == [stopped]
+    assert policy.x == 0.0
+    assert guard.held_back
+
+
+def test_with_back_beta_grows_by_half_until_patience_ends():
+    guard, beta = guards(OneNumber(), kl_budget=1.0, over_budget="back"), FixedBeta(1.0)
+    guard.before_update(0.5, beta)
+    results = [guard.before_update(2.0, beta)[0] for _ in range(PATIENCE)]
+    assert [result is None for result in results] == [True, True, False]
+    assert beta.beta == 1.5**2
+
+
+def test_without_progress_by_the_judge_the_best_weights_are_restored():
+    policy, scores = OneNumber(), iter([1.0, 3.0, 2.0, 2.5])
+    guard = guards(policy, judge=lambda prompts, responses: [next(scores)], judge_every=1, judge_patience=2)
+    stopped = None
+    for step in range(1, 5):
+        policy.x = torch.tensor(float(step))
+        stopped, _ = guard.after_update(step, 0.0, lambda prompts: (["p"], ["r"]))
+    assert "its best was 3 at step 2" in str(stopped)
+    assert policy.x == 2.0
+
+
+def test_the_state_is_restored():
+    policy = OneNumber()
+    guard = guards(policy, kl_budget=1.0)
+    guard.before_update(0.5, FixedBeta(0.1))
+    guard.best_step, guard.score_then = 7, 0.25
+    other = guards(policy, kl_budget=1.0)
+    other.set_state(guard.state())
+    assert (other.best_step, other.score_then, other.within) == (7, 0.25, {"x": torch.tensor(0.0)})
