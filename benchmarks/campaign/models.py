@@ -47,7 +47,7 @@ def with_defect(defect: str) -> Iterator[None]:
 
             patch(store.Store, "submit", later)
         elif defect == REPLACES:
-            patch(service.Service, "_was_told", lambda self, waiting, new, adds: bool(waiting.rewards))
+            patch(service.Service, "_is_repeat", lambda self, waiting, new, adds: bool(waiting.rewards))
         elif defect == UNPINNED:
             patch(retention, "pinned", lambda root: set())
         yield
@@ -131,7 +131,7 @@ def service_machine(template: Path, told: dict[str, int]) -> type[RuleBasedState
 
         @invariant()
         def nothing_is_counted_twice(self) -> None:
-            assert self.service.policy("greet").made == len(self.decided)
+            assert self.service.policy("greet").decision_count == len(self.decided)
 
         def teardown(self) -> None:
             told["runs"] += 1

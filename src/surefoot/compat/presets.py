@@ -45,7 +45,7 @@ PRESETS = (
     ),
     Preset(
         name="directive023",
-        # The text says Adam, the code has AdamW and a StepLR; its BatchNorm and Dropout stay out.
+        # Its documentation has Adam, its code AdamW and a StepLR; BatchNorm and Dropout are left out.
         summary="Directive-023's prompt mutation: AdamW, learning rate × 0.9 every 100 updates, clipped values.",
         ppo={
             **_COMMON,
@@ -69,7 +69,7 @@ PRESETS = (
     ),
     Preset(
         name="dnne",
-        # The text's table; the node in the code has horizon 16, 4 epochs, minibatch 32.
+        # The table of its documentation; the node in its code has horizon 16, 4 epochs, minibatch 32.
         summary="DNNE's PPO nodes as documented: the trainer's table and a shared 64x64 ELU network.",
         ppo={**preset("stable").ppo},
         net={"hidden": (64, 64), "activation": "elu", "shared": True},

@@ -1,4 +1,4 @@
-"""Versions of a policy, and the gate between them: a new one goes live only if the log says that it is not worse."""
+"""Versions of a policy, and the gate between them: a new one goes live only if it is not worse on the log."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _LIVE, _HISTORY = "live", "history.ndjson"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateConfig:
-    """When a new version may take over."""
+    """Conditions for promoting a new version."""
 
     margin: float = 0.01
-    """How much worse the lower bound may say it is; 0 asks for proof that it is better."""
+    """How far below 0 the lower bound of the difference may be; 0 requires proof that the new version is better."""
     least_sample_size: float = ENOUGH
-    """Below this effective sample size the verdict is to wait."""
+    """Below this effective sample size the verdict is `hold`."""
     confidence: float = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the gate says, and why."""
+    """The verdict of the gate, and the reason."""
 
     verdict: Verdict
     reason: str
     difference: Estimate
     """Reward of the new version minus that of the live one, doubly robust, on the same decisions."""
     effective_sample_size: float
-    """The smaller of both policies'."""
+    """The smaller one of both policies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class Side:
     """One policy on the log; each is [n]."""
 
     target: np.ndarray
-    """Its probability of the action taken."""
+    """Its probability of the logged action."""
     expected: np.ndarray
-    """The outcome model's reward of it."""
+    """Its expected reward by the outcome model."""
 
 
 def judge(
@@ -63,24 +63,24 @@ def judge(
     new: Side,
     config: GateConfig | None = None,
 ) -> Judgement:
-    """Compare two policies on one log: paired, so that what is hard for both cancels."""
+    """Compare two policies on the same log, decision by decision: queries that are hard for both cancel out."""
     config = config or GateConfig()
     both = {name: weights(logged, side.target) for name, side in (("live", live), ("new", new))}
     earned = {name: side.expected + both[name] * (reward - predicted) for name, side in (("live", live), ("new", new))}
     size = min(sample_size(weight) for weight in both.values())
     difference = interval(earned["new"] - earned["live"], config.confidence, size)
-    told = f"{difference.value:+.4f} ({difference.low:+.4f} … {difference.high:+.4f})"
+    measured = f"{difference.value:+.4f} ({difference.low:+.4f} … {difference.high:+.4f})"
     if size < config.least_sample_size:
         verdict, why = (
             "hold",
-            f"effective sample size {size:.0f}, a verdict needs {config.least_sample_size:.0f}; {told}",
+            f"effective sample size {size:.0f}, a verdict needs {config.least_sample_size:.0f}; {measured}",
         )
     elif difference.low >= -config.margin:
-        verdict, why = "promote", f"not worse by more than {config.margin:g}: {told}"
+        verdict, why = "promote", f"not worse by more than {config.margin:g}: {measured}"
     elif difference.high < -config.margin:
-        verdict, why = "fail", f"worse: {told}"
+        verdict, why = "fail", f"worse: {measured}"
     else:
-        verdict, why = "hold", f"it may be worse by more than {config.margin:g}: {told}"
+        verdict, why = "hold", f"it may be worse by more than {config.margin:g}: {measured}"
     return Judgement(verdict=verdict, reason=why, difference=difference, effective_sample_size=size)
 
 
@@ -89,7 +89,7 @@ class Versions:
 
     root/000012/      a checkpoint
     root/live         a link to the one that answers
-    root/history.ndjson   who was promoted or rolled back, when and why
+    root/history.ndjson   promotions and rollbacks, with time and reason
     """
 
     def __init__(self, root: Path) -> None:
@@ -97,7 +97,7 @@ class Versions:
         root.mkdir(parents=True, exist_ok=True)
 
     def save(self, number: int, parts: Mapping[str, dict[str, Any]], meta: Mapping[str, Any] | None = None) -> Path:
-        """Keep a version; it is there whole or not at all. The first one is live at once."""
+        """Save a version atomically. The first one is live immediately."""
         path = save_checkpoint(self.root, number, parts, meta=meta)
         if self.live is None:
             self.promote(number, "the first version")
@@ -105,35 +105,35 @@ class Versions:
 
     @property
     def numbers(self) -> list[int]:
-        """All versions there are, oldest first."""
-        found = (step_of(path.name) for path in newest_first(self.root))
-        return sorted({number for number in found if number is not None})
+        """All versions, oldest first."""
+        steps = (step_of(path.name) for path in newest_first(self.root))
+        return sorted({number for number in steps if number is not None})
 
     @property
     def live(self) -> int | None:
-        """The version that answers, or None before the first."""
+        """The version in use, or None before the first."""
         name = read_link(self.root / _LIVE)
         return None if name is None else step_of(name)
 
     def load(self, number: int | None = None) -> Checkpoint:
-        """A version, by default the live one."""
+        """Return a version, by default the live one."""
         number = self.live if number is None else number
         if number is None:
             raise CheckpointMissing(f"{self.root} has no version yet; `learn` makes the first")
         return load_checkpoint(self._path(number))
 
     def promote(self, number: int, reason: str) -> None:
-        """From now on this version answers."""
+        """Make this version live."""
         self._go_live(number, "promote", reason)
 
     def rollback(self, reason: str = "by hand") -> int:
-        """Back to the version that was live before; its number."""
+        """Return to the version that was live before; return its number."""
         before = [entry["to"] for entry in self.history() if entry["to"] != self.live]
-        there = [number for number in before if number in self.numbers]
-        if not there:
+        available = [number for number in before if number in self.numbers]
+        if not available:
             raise DecisionError(f"nothing to go back to: version {self.live} is the only one that was ever live")
-        self._go_live(there[-1], "rollback", reason)
-        return there[-1]
+        self._go_live(available[-1], "rollback", reason)
+        return available[-1]
 
     def history(self) -> list[dict[str, Any]]:
         """Every change of the live version, oldest first."""
@@ -144,7 +144,7 @@ class Versions:
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def record(self, judgement: Judgement, number: int) -> None:
-        """Write down what the gate said of a version, whatever it was."""
+        """Append a verdict of the gate to the history."""
         self._note({"what": "judged", "to": self.live, "version": number, **asdict(judgement)})
 
     def _go_live(self, number: int, what: str, reason: str) -> None:
@@ -165,14 +165,14 @@ class Versions:
 
 
 class AgreementRate:
-    """How often a policy would have done what the application did, over the last decisions."""
+    """How often the policy would have made the application's choice, over the last decisions."""
 
     def __init__(self, window: int = 1000) -> None:
         self._same: deque[bool] = deque(maxlen=window)
 
-    def add(self, own: str, done: str) -> None:
-        """Count one decision: the policy would have chosen `own`, the application has `done`."""
-        self._same.append(own == done)
+    def add(self, choice: str, done: str) -> None:
+        """Count one decision: `choice` is the policy's, `done` the application's."""
+        self._same.append(choice == done)
 
     def __len__(self) -> int:
         return len(self._same)

@@ -106,7 +106,7 @@ def test_a_record_that_does_not_reach_the_disk_leaves_no_checkpoint(directory, m
     run = create_run(directory, a_spec())
     with monkeypatch.context() as patch:
         patch.setattr(line_file, "_sync", refuse)
-        with pytest.raises(TelemetryError, match="could not be pushed to the disk"):
+        with pytest.raises(TelemetryError, match="could not be synchronised to the disk"):
             list(run.moments())
     assert list(directory.checkpoints.glob("0*")) == []
     run.close("error")

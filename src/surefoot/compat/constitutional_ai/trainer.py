@@ -40,7 +40,7 @@ class PPOTrainer:
     """PPO with separate models for policy, critic and reward; the reference is a copy of the policy at the start.
 
     `reward_model` is a module `(input_ids, attention_mask) → [B]` or any function of (prompt, response). Without a
-    `value_model` the critic is a head on the policy. `kl_in` says where the KL counts: in the "loss" (as k3) or in the
+    `value_model` the critic is a head on the policy. `kl_in` is where the KL counts: in the "loss" (as k3) or in the
     "reward". The defaults are those of the original trainer; `surefoot lm ppo` has the usual ones.
     """
 

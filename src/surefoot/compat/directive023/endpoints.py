@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
-from surefoot.server.decisions.served_policy import RewardRecord, chances_of, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, chances_of, read_decision
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.messages import problem
 from surefoot.server.http.problems import Refused
@@ -117,7 +117,7 @@ class Directive023:
         for entry in self.service.store.reader.latest("decision", 100_000, tag=POLICY):
             waiting = self.service.decisions.get(entry.id)
             if waiting is not None and waiting.final is None:
-                decision, _ = made_of(entry, self.config)
+                decision, _ = read_decision(entry, self.config)
                 self._wait_for(entry.id, decision.obs["obs"], decision.action, decision.log_prob)
         for entry in self.service.store.reader.latest("reward", 100_000, tag=POLICY):
             self._count(RewardRecord(**entry.body))

@@ -65,24 +65,17 @@ class PPOConfig:
 
     def learner(self) -> LearnerConfig:
         """Return the same settings as a config of the engine."""
-        return LearnerConfig(
-            lr=StepDecay(self.learning_rate, 100, 0.9),
-            gamma=self.gamma,
-            lam=self.gae_lambda,
-            clip=self.eps_clip,
-            value_clip=self.value_clip,
-            ent_coef=self.entropy_coef,
-            vf_coef=self.value_coef,
-            max_grad_norm=self.max_grad_norm,
-            epochs=self.n_epochs,
-            minibatch_size=self.batch_size,
-            optimizer="adamw",
-            weight_decay=self.weight_decay,
-            min_samples=self.min_buffer_size,
-            seed=self.seed,
-            envs=1,
-            rollout_steps=self.buffer_size,
-        )
+        same = ("gamma", "value_clip", "max_grad_norm", "weight_decay", "seed")
+        names = dict(zip(same, same, strict=True)) | {
+            "lam": "gae_lambda",
+            "clip": "eps_clip",
+            "ent_coef": "entropy_coef",
+        }
+        names |= {"vf_coef": "value_coef", "epochs": "n_epochs", "minibatch_size": "batch_size"}
+        names |= {"min_samples": "min_buffer_size", "rollout_steps": "buffer_size"}
+        values: dict[str, Any] = {name: getattr(self, original) for name, original in names.items()}
+        # Directive-023's StepLR(step_size=100, gamma=0.9).
+        return LearnerConfig(lr=StepDecay(self.learning_rate, 100, 0.9), optimizer="adamw", envs=1, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,21 +207,15 @@ class PPOTrainer:
         """Return means of the last rewards and updates; {"message": …} before there are any."""
         if not self._rewards:
             return {"message": "No training data yet"}
-        reports = list(self._reports)
-
-        def mean(name: str) -> float:
-            return float(np.mean([getattr(report, name) for report in reports])) if reports else 0.0
-
-        return {
-            "total_updates": self.learner.updates,
-            "total_episodes": self.episodes,
-            "avg_reward": float(np.mean(self._rewards)),
-            "max_reward": self._best,
-            "avg_policy_loss": mean("policy_loss"),
-            "avg_value_loss": mean("value_loss"),
-            "avg_entropy": mean("entropy"),
-            "avg_kl": mean("approx_kl"),
+        names = {"policy_loss": "policy_loss", "value_loss": "value_loss", "entropy": "entropy", "kl": "approx_kl"}
+        means = {
+            f"avg_{name}": float(np.mean([getattr(report, metric) for report in self._reports]))
+            if self._reports
+            else 0.0
+            for name, metric in names.items()
         }
+        totals = {"total_updates": self.learner.updates, "total_episodes": self.episodes}
+        return {**totals, "avg_reward": float(np.mean(self._rewards)), "max_reward": self._best, **means}
 
     def save(self, path: Path | str) -> Path:
         """Write a checkpoint directory under `path` (weights, optimizer, counters; no pickle) and return it."""

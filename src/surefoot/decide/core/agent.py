@@ -38,19 +38,19 @@ CHOOSERS = tuple(_CHOOSERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """What an agent is made of."""
+    """Settings of an agent."""
 
     chooser: str = "ppo"
     """ppo, residual, linucb, lints, egreedy or nearest."""
     low: float = 0.0
     high: float = 1.0
-    """Rewards lie between these; inside, learning sees 0 … 1."""
+    """Range of rewards; they are scaled to 0 … 1 for learning."""
     abstain_below: float = 0.0
     """Answer "none of these" where the best candidate's calibrated success rate is below this; 0 never does."""
     remembered: int = 10_000
-    """Open decisions, and finished ones that `explain` looks among."""
+    """Capacity for open decisions, and for finished ones that `explain` searches."""
     extra: int = 0
-    """Numbers that join the query's vector for learning."""
+    """Number of extra features, appended to the query's vector for learning."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ def make_chooser(name: str, encoder: Encoder, extra: int = 0, **options: Any) ->
 
 
 class Agent:
-    """Decides without waiting for learning: `learn` works on its own copies and swaps them in whole.
+    """Decides without waiting for learning: `learn` works on copies and replaces the policy in one assignment.
 
     Args:
         encoder: Turns texts into vectors. A policy belongs to one encoder.
@@ -164,24 +164,24 @@ class Agent:
 
         `agreement` counts how often the agent would have done the same.
         """
-        own = self.choose(text, **options)
-        if done not in own.names:
+        policy_choice = self.choose(text, **options)
+        if done not in policy_choice.names:
             raise DecisionError(
-                f"the application chose {done!r}, which is not among the allowed: {', '.join(own.names)}"
+                f"the application chose {done!r}, which is not among the allowed: {', '.join(policy_choice.names)}"
             )
-        self.agreement.add(own.name or "", done)
-        choice, at = own.choice, own.names.index(done)
-        certain = np.zeros(len(own.names), np.float32)
+        self.agreement.add(policy_choice.name or "", done)
+        choice, at = policy_choice.choice, policy_choice.names.index(done)
+        certain = np.zeros(len(policy_choice.names), np.float32)
         certain[at] = 1.0
         copied = replace(
             choice,
             at=at,
-            probability=1.0,  # the application's own choice: no draw of ours
+            probability=1.0,  # the application chose: nothing was drawn
             probabilities=certain,
             base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
             plausible=certain > 0 if len(choice.plausible) else choice.plausible,
         )
-        record = replace(own, name=done, choice=copied)
+        record = replace(policy_choice, name=done, choice=copied)
         self._wait_for(record)
         return record
 
@@ -220,8 +220,10 @@ class Agent:
             finished = self.store.finished(self.cursor)
             report = None
             if finished:
-                mine = [each for each in finished if each.record.encoder == self.encoder.name]
-                report = self.chooser.learn([[each.record.experience(each.reward)] for each in mine]) if mine else None
+                usable = [each for each in finished if each.record.encoder == self.encoder.name]
+                report = (
+                    self.chooser.learn([[each.record.experience(each.reward)] for each in usable]) if usable else None
+                )
                 self.cursor = finished[-1].position
             if report is None and force and isinstance(self.chooser, PPOChooser):
                 report = self.chooser.update()
@@ -232,7 +234,7 @@ class Agent:
         return explain(record, self._past.nearest(record.scene.x[: self.encoder.dim], nearest))
 
     def save(self, versions: Versions, number: int | None = None, **parts: dict[str, Any]) -> int:
-        """Save the policy as a version, and further `parts` with it; return its number. The first one is live at once."""
+        """Save the policy as a version, and further `parts` with it; return its number. The first one is live immediately."""
         number = max([0, *versions.numbers]) + 1 if number is None else number
         state = self.state()
         weights = state["chooser"].pop("weights", {})
@@ -246,7 +248,7 @@ class Agent:
         return parts
 
     def promote(self, versions: Versions, number: int, gate: GateConfig | None = None) -> Judgement:
-        """Make a version live if this agent's log says that it is not worse than the live one."""
+        """Make a version live if, on this agent's log, it is not worse than the live one."""
         core = self.chooser
         if not isinstance(core, PPOChooser):
             raise ConfigError("only the ppo chooser logs probabilities that a version could be judged by")
@@ -277,19 +279,19 @@ class Agent:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state; one of another encoder or another kind of chooser is refused."""
-        mine = state["agent"]
-        for what, saved, here in (
-            ("encoder", mine["encoder"], self.encoder.name),
-            ("chooser", mine["kind"], self.config.chooser),
-            ("extra features", mine["extra"], self.config.extra),
+        agent = state["agent"]
+        for what, saved, current in (
+            ("encoder", agent["encoder"], self.encoder.name),
+            ("chooser", agent["kind"], self.config.chooser),
+            ("extra features", agent["extra"], self.config.extra),
         ):
-            if saved != here:
-                raise CheckpointIncompatible(f"this policy was made with {what} {saved!r}, here it is {here!r}")
+            if saved != current:
+                raise CheckpointIncompatible(f"this policy was made with {what} {saved!r}, this agent has {current!r}")
         with self._learning, self._lock:
-            self.options.set_state(mine["options"])
+            self.options.set_state(agent["options"])
             self.chooser.set_state(state["chooser"])
-            self.calibration.set_state(mine["calibration"])
-            self._generator.bit_generator.state = mine["generator"]
+            self.calibration.set_state(agent["calibration"])
+            self._generator.bit_generator.state = agent["generator"]
 
     def _wait_for(self, record: DecisionRecord) -> None:
         with self._lock:

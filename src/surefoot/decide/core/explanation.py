@@ -1,4 +1,4 @@
-"""Why an option was chosen: what descriptions said, what outcomes taught, how much was chance, similar past cases."""
+"""Why an option was chosen: prior from descriptions, learned part, exploration, similar past decisions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Explanation:
     exploration: float
     """Share of decisions like this one in which another candidate than the favourite is tried."""
     explored: bool
-    """This was one of them."""
+    """True if this decision was one of them."""
     candidates: list[dict[str, Any]]
-    """name, prior, learned, worth, probability; best first."""
+    """One row per candidate, best first: name, prior, learned part, their sum, probability."""
     nearest: list[Neighbour] = field(default_factory=list[Neighbour])
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class PastDecisions:
         self._lock = threading.Lock()
 
     def add(self, record: DecisionRecord, dim: int, reward: float) -> None:
-        """Keep one; only the first `dim` numbers of what was seen are the text's vector."""
+        """Store a finished decision; the first `dim` numbers of its input are the text's vector."""
         with self._lock:
             past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0)
             self._past[record.id] = record.scene.x[:dim], past

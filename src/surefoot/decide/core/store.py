@@ -36,7 +36,7 @@ class DecisionStore(Protocol):
         ...
 
     def finished(self, after: int) -> list[Finished]:
-        """Return what came after a position, oldest first; nothing up to it is asked for again."""
+        """Return what came after a position, oldest first; nothing up to it is requested again."""
         ...
 
 
@@ -69,7 +69,7 @@ def record_in(entry: Entry) -> DecisionRecord | None:
 class JournalStore:
     """Finished decisions in a SQLite journal: on disk when `add` returns, and read back by the next process.
 
-    Within `grace` seconds a second outcome of a decision replaces the first one, and nothing is learned before that time
+    Within `grace` seconds, another outcome of a decision replaces the first one, and nothing is learned before that time
     is over. `decode` reads the record of an entry; the default reads what `add` wrote.
     """
 

@@ -18,26 +18,26 @@ NOTHING = np.zeros(0, np.float32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionChoice:
-    """Which candidate, how likely it was, and what it was chosen by."""
+    """The chosen candidate, its probability, and the scores behind the choice."""
 
     at: int
-    """Place among the candidates."""
+    """Index among the candidates."""
     probability: float
-    """The true one, as drawn; NaN where it cannot be known (Thompson sampling)."""
+    """True probability of this draw; NaN if unknown (Thompson sampling)."""
     probabilities: np.ndarray
     """[K]."""
     value: float = 0.0
-    """Expected reward of choosing so."""
+    """Expected reward of the policy for this query."""
     worth: np.ndarray = field(default_factory=NOTHING.copy)
-    """[K]: what each candidate is held to be worth."""
+    """[K]: the estimated reward of each candidate."""
     prior: np.ndarray = field(default_factory=NOTHING.copy)
-    """[K]: the part of `logits` (or worth) that the descriptions say."""
+    """[K]: the part of the estimate that comes from the descriptions."""
     learned: np.ndarray = field(default_factory=NOTHING.copy)
-    """[K]: the part that outcomes taught."""
+    """[K]: the part that was learned from outcomes."""
     base: np.ndarray = field(default_factory=NOTHING.copy)
     """[K]: logits before the trained weights; empty for choosers that have none."""
     plausible: np.ndarray = field(default_factory=NOTHING.copy)
-    """[K] bool: what could be drawn at all."""
+    """[K] bool: candidates with a probability above 0."""
     version: int = 0
 
 
@@ -59,7 +59,7 @@ class Chooser(Protocol):
     """Chooses, and learns from finished episodes; a decision that stands alone is an episode of one step."""
 
     version: int
-    """Counts the policies there have been; a cached answer of another one is stale."""
+    """Increases with every change of the policy; answers cached for another version are stale."""
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice: ...
 
@@ -71,7 +71,7 @@ class Chooser(Protocol):
 
 
 def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> OptionChoice:
-    """The best candidate, with probability 1."""
+    """Return the choice of the best candidate with probability 1."""
     require_candidates(scene)
     at = int(worth.argmax())
     probabilities = np.zeros(len(scene), np.float32)
@@ -93,7 +93,7 @@ def require_candidates(scene: Scene) -> None:
 
 
 class ZeroShot:
-    """The candidate whose description is nearest. Learns nothing: the line that learning must not fall below."""
+    """Choose the candidate with the nearest description. Learns nothing: the baseline for all others."""
 
     def __init__(self, dim: int, likeness: Likeness) -> None:
         self.version, self.dim, self.likeness = 0, dim, likeness
@@ -111,7 +111,7 @@ class ZeroShot:
 
 
 class LinearChooser:
-    """What the linear choosers share: a guess from descriptions, a ridge regression an option on what it missed."""
+    """Base of the linear choosers: a guess from descriptions and, per option, a ridge regression on its residuals."""
 
     def __init__(
         self, dim: int, likeness: Likeness, *, ridge: float = 1.0, prior: bool = True, patience: float = 0.0
@@ -123,11 +123,11 @@ class LinearChooser:
     def learn(self, episodes: Sequence[Episode]) -> None:
         for episode in episodes:
             for step in episode:
-                self.model.learn(self._seen(step.scene), step.choice.at, step.reward)
+                self.model.learn(self._visible(step.scene), step.choice.at, step.reward)
                 self.version += 1
 
-    def _seen(self, scene: Scene) -> Scene:
-        """Without a prior every description is as near as the next one."""
+    def _visible(self, scene: Scene) -> Scene:
+        """Return the scene, with equal cosines if the prior is off."""
         if self.prior:
             return scene
         return Scene(x=scene.x, option=scene.option, cosine=np.full(len(scene), -9.0, np.float32))
@@ -141,17 +141,17 @@ class LinearChooser:
 
 
 class Residual(LinearChooser):
-    """Greedy on a guess plus its ridge correction: the bar. Logs no propensities, so nothing can be evaluated offline."""
+    """Greedy on the guess plus its ridge correction. Logs no propensities, so it cannot be evaluated offline."""
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
-        seen = self._seen(scene)
-        guess, correction = self.model.guess(seen), self.model.correction(seen)
+        visible = self._visible(scene)
+        guess, correction = self.model.guess(visible), self.model.correction(visible)
         return certain(scene, guess + correction, self.version, prior=guess, learned=correction)
 
 
 class EpsilonGreedy(LinearChooser):
-    """Residual, but a share ε of decisions is spread over all candidates alike."""
+    """Residual, with a share ε of decisions drawn uniformly from all candidates."""
 
     def __init__(self, dim: int, likeness: Likeness, *, epsilon: float = 0.1, **options: Any) -> None:
         super().__init__(dim, likeness, **options)
@@ -161,7 +161,7 @@ class EpsilonGreedy(LinearChooser):
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
-        worth = self.model.predict(self._seen(scene))
+        worth = self.model.predict(self._visible(scene))
         if greedy:
             return certain(scene, worth, self.version)
         probabilities = np.full(len(scene), self.epsilon / len(scene))
@@ -178,7 +178,7 @@ class EpsilonGreedy(LinearChooser):
 
 
 class LinUCB(LinearChooser):
-    """The best that each candidate may well be: worth plus α standard widths (Li et al. 2010). Deterministic."""
+    """LinUCB (Li et al. 2010): estimate plus α confidence widths. Deterministic."""
 
     def __init__(self, dim: int, likeness: Likeness, *, alpha: float = 0.2, **options: Any) -> None:
         super().__init__(dim, likeness, **options)
@@ -186,13 +186,13 @@ class LinUCB(LinearChooser):
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
-        seen = self._seen(scene)
-        bonus = 0.0 if greedy else self.alpha * self.model.width(seen)
-        return certain(scene, self.model.predict(seen) + bonus, self.version)
+        visible = self._visible(scene)
+        bonus = 0.0 if greedy else self.alpha * self.model.width(visible)
+        return certain(scene, self.model.predict(visible) + bonus, self.version)
 
 
 class LinTS(LinearChooser):
-    """One draw from what is believed of each candidate, then the best draw (Agrawal and Goyal 2013)."""
+    """Linear Thompson sampling (Agrawal and Goyal 2013): draw each estimate from its posterior, take the largest."""
 
     def __init__(self, dim: int, likeness: Likeness, *, spread: float = 0.1, **options: Any) -> None:
         super().__init__(dim, likeness, **options)
@@ -200,12 +200,12 @@ class LinTS(LinearChooser):
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
-        seen = self._seen(scene)
-        worth = self.model.predict(seen)
+        visible = self._visible(scene)
+        worth = self.model.predict(visible)
         if greedy:
             return certain(scene, worth, self.version)
         # θ ~ N(θ̂, s²A⁻¹) makes θ·x normal with deviation s·width: drawing that is the same and far cheaper.
-        drawn = worth + self.spread * self.model.width(seen) * generator.standard_normal(len(scene))
+        drawn = worth + self.spread * self.model.width(visible) * generator.standard_normal(len(scene))
         at = int(drawn.argmax())
         unknown = np.full(len(scene), np.nan, np.float32)
         return OptionChoice(

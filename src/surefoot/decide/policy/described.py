@@ -1,4 +1,4 @@
-"""A policy over candidates it has never seen: a candidate is what its description says, and nothing else."""
+"""A policy over candidates that are known by their descriptions only, so that new ones need no training."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from surefoot.decide.policy.embedding_network import Tower
 from surefoot.decide.policy.rowwise import RowwisePolicy
 
 HIDDEN, MEETING = 128, 32
-"""Units of a tower, and numbers in which what is seen and what is described meet."""
+"""Hidden units per tower, and size of the space in which query and description are multiplied."""
 
 
 class DescribedPolicy(RowwisePolicy):
-    """logits_k = prior · cos(x, d_k) + u(x) · v(d_k) / √m, over K candidates that may differ from row to row.
+    """logits_k = prior · cos(x, d_k) + u(x) · v(d_k) / √m, over K candidates that may differ per row.
 
-    Observations: `obs` [N, D] is x, `candidates` [N, K, D] are the d_k. v begins at 0: an untrained policy is its prior.
-    No weight belongs to a candidate, so that what was learned of some holds for others that are described alike.
+    Observations: `obs` [N, D] is x, `candidates` [N, K, D] are the d_k. v starts at 0: an untrained policy
+    equals its prior. No weight belongs to a candidate: what was learned from some applies to others with similar descriptions.
     """
 
     def __init__(self, dim: int, *, prior: float = 5.0, seed: int = 0) -> None:

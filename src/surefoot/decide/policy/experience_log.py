@@ -1,4 +1,4 @@
-"""The log of decisions that are learned from again: rows of arrays, the oldest written over when it is full."""
+"""A ring buffer of past decisions that later updates reuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surefoot.decide.policy.outcome_model import Scene
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """B decisions side by side; candidates beyond a row's own are not valid."""
+    """A batch of B logged decisions, padded to K candidates; `valid` marks the real ones."""
 
     x: np.ndarray
     """[B, d]"""
@@ -69,11 +69,11 @@ class Log:
         self.size = min(self.size + 1, self.capacity)
 
     def sample(self, count: int, generator: np.random.Generator) -> Logged:
-        """`count` different decisions, any of them as likely as any other."""
+        """Return `count` different decisions, drawn uniformly."""
         return self.rows(generator.choice(self.size, size=min(count, self.size), replace=False))
 
     def rows(self, chosen: np.ndarray | slice) -> Logged:
-        """Those rows, no wider than their longest set of candidates."""
+        """Return these rows, as wide as their longest set of candidates."""
         taken = {name: column[: self.size][chosen] for name, column in self._columns.items()}
         width = int(taken["count"].max(initial=1))
         return Logged(
@@ -87,7 +87,7 @@ class Log:
         )
 
     def latest(self, count: int) -> Logged:
-        """The last `count`, oldest first."""
+        """Return the last `count` decisions, oldest first."""
         count = min(count, self.size)
         return self.rows((self.written - count + np.arange(count)) % self.capacity)
 
@@ -115,15 +115,15 @@ class Log:
 
 
 def beside(first: Rollout, second: Rollout) -> Rollout:
-    """The streams of both in one rollout; the shorter is padded in time, narrower rows of candidates in width."""
+    """Return both rollouts as streams of one; pad the shorter in time and the narrower in candidates."""
     steps = max(first.reward.shape[0], second.reward.shape[0])
 
     def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         shape = (steps, a.shape[1] + b.shape[1], *(max(m, n) for m, n in zip(a.shape[2:], b.shape[2:], strict=True)))
-        made = np.zeros(shape, a.dtype)
-        made[(slice(a.shape[0]), slice(a.shape[1]), *(slice(n) for n in a.shape[2:]))] = a
-        made[(slice(b.shape[0]), slice(a.shape[1], None), *(slice(n) for n in b.shape[2:]))] = b
-        return made
+        joined = np.zeros(shape, a.dtype)
+        joined[(slice(a.shape[0]), slice(a.shape[1]), *(slice(n) for n in a.shape[2:]))] = a
+        joined[(slice(b.shape[0]), slice(a.shape[1], None), *(slice(n) for n in b.shape[2:]))] = b
+        return joined
 
     assert first.action_mask is not None
     assert second.action_mask is not None
@@ -143,7 +143,7 @@ _ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
 
 
 def pack(episodes: Sequence[Episode]) -> dict[str, Any]:
-    """Ragged rows as a few long arrays: lengths, and everything end to end."""
+    """Return ragged rows as a few long arrays: their lengths, and all values concatenated."""
     steps = [step for episode in episodes for step in episode]
     if not steps:
         return {}
@@ -167,15 +167,15 @@ def unpack(packed: dict[str, Any]) -> list[Episode]:
     ends = np.cumsum(packed["candidates"])
     steps = list[Experience]()
     for i, end in enumerate(ends):
-        span = slice(int(end - packed["candidates"][i]), int(end))
+        part = slice(int(end - packed["candidates"][i]), int(end))
         at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
-        parts = {name: np.array(packed[name][span]) for name in _ARRAYS}
+        parts = {name: np.array(packed[name][part]) for name in _ARRAYS}
         steps.append(
             Experience(
                 scene=Scene(
                     x=np.array(packed["x"][i]),
-                    option=np.array(packed["option"][span]),
-                    cosine=np.array(packed["cosine"][span]),
+                    option=np.array(packed["option"][part]),
+                    cosine=np.array(packed["cosine"][part]),
                 ),
                 choice=OptionChoice(
                     at=int(at), probability=probability, value=value, version=int(packed["versions"][i]), **parts
@@ -185,5 +185,5 @@ def unpack(packed: dict[str, Any]) -> list[Episode]:
                 id=packed["ids"][i],
             )
         )
-    rest = iter(steps)
-    return [list(islice(rest, int(length))) for length in packed["episodes"]]
+    remaining = iter(steps)
+    return [list(islice(remaining, int(length))) for length in packed["episodes"]]

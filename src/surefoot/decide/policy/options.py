@@ -1,4 +1,4 @@
-"""What there is to choose from: named options whose index never changes, and their descriptions as vectors."""
+"""The available options: names with stable indices, and their descriptions as vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surefoot.errors import ConfigError, UnknownOption
 
 
 class Options:
-    """Names, descriptions and stable indices. An option that goes keeps its index, and has it again when it comes back."""
+    """Names, descriptions and stable indices. A removed option keeps its index and gets it back when it is added again."""
 
     def __init__(self, encoder: Encoder, first: Iterable[str] = ()) -> None:
         """`first`: names that have the indices 0, 1, … reserved, whether or not they are ever added."""
@@ -32,18 +32,18 @@ class Options:
 
     @property
     def names(self) -> list[str]:
-        """Those that can be chosen now."""
+        """Options that can be chosen now."""
         return list(self._present)
 
     @property
     def highest(self) -> int:
-        """One more than the highest index ever given."""
+        """One more than the highest index in use."""
         return len(self._index)
 
     def add(self, name: str, description: str) -> int:
-        """From now on `name` can be chosen; its index. A known name gets its description changed."""
+        """Add an option, or change the description of a known one; return its index."""
         if not name or not description.strip():
-            raise ConfigError(f"option {name!r} has the description {description!r}; both must say something")
+            raise ConfigError(f"option {name!r} has the description {description!r}; neither may be empty")
         index = self._index.setdefault(name, len(self._index))
         if index >= len(self._table):
             more = np.zeros((2 * len(self._table), self.encoder.dim), np.float32)
@@ -58,20 +58,20 @@ class Options:
         return index
 
     def remove(self, name: str) -> None:
-        """`name` can no longer be chosen; what was learned about it stays."""
+        """Remove an option from the candidates; keep what was learned about it."""
         self.index(name)
         self._present.pop(name, None)
         self._scenes.clear()
 
     def index(self, name: str) -> int:
-        """The stable index of a name."""
+        """Return the stable index of a name."""
         if name not in self._index:
             known = ", ".join(self._index) or "none yet"
             raise UnknownOption(f"no option {name!r}; there are: {known}")
         return self._index[name]
 
     def name(self, index: int) -> str:
-        """The name with that index."""
+        """Return the name with this index."""
         for name, at in self._index.items():
             if at == index:
                 return name
@@ -81,7 +81,7 @@ class Options:
         return self._described.get(name, "")
 
     def allowed(self, only: Collection[str] | None) -> list[str]:
-        """The present ones, or those of `only` that are present; a name that never was is refused."""
+        """Return the present options, or those of `only` that are present; raise for an unknown name."""
         if only is None:
             return list(self._present)
         for name in only:
@@ -90,7 +90,7 @@ class Options:
         return [name for name in self._present if name in wanted]
 
     def scene(self, vector: np.ndarray, names: list[str], extra: np.ndarray | None = None) -> Scene:
-        """The query `vector` (as encoded) before these candidates; `extra` features join it for learning only."""
+        """Return the scene of a query vector and these candidates; `extra` features are appended for learning only."""
         key = tuple(names)
         option = self._scenes.get(key)
         if option is None:
@@ -101,14 +101,14 @@ class Options:
         return Scene(x=x, option=option, cosine=cosine)
 
     def state(self) -> dict[str, Any]:
-        """JSON: names in the order of their indices, descriptions, who is present."""
+        """Return JSON: names by index, descriptions, present options."""
         return {"names": list(self._index), "described": dict(self._described), "present": list(self._present)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take over saved indices; options that are already here must not contradict them."""
+        """Restore saved indices; options added before must not contradict them."""
         saved = {str(name): i for i, name in enumerate(state["names"])}
-        here = [(name, self._described[name]) for name in self._present]
+        current = [(name, self._described[name]) for name in self._present]
         self._index, self._described, self._present = saved, {}, {}
         self._table = np.zeros((max(16, 2 * len(saved)), self.encoder.dim), np.float32)
-        for name, description in here:
+        for name, description in current:
             self.add(name, description)

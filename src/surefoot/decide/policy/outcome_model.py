@@ -1,12 +1,12 @@
-"""What each option is likely worth for a query: a guess from its description, corrected by its outcomes.
+"""The expected reward of each option for a query: a guess from its description, corrected by its outcomes.
 
     guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),  h = n / (n + patience K)
     model   q(x, a) = g(x, a) + θ_a · [x, 0.3],     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
-Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
-(n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is
-near, is worth a try once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from
-three sums an option.
+At first the guess is the calibrated one, so that nothing is lost against the description alone. With the number of
+outcomes (n, over K known options) it becomes the hopeful one: an option that was never right here, but whose description
+is near, is tried once the nearer ones have failed. Ridge regression is linear in its targets, so θ for any mixture
+follows from three sums per option.
 """
 
 from __future__ import annotations
@@ -53,33 +53,34 @@ class OutcomeConfig(Config):
     )
     forget: float = knob(
         0.8,
-        "Share of what is known of an option that is let go when its outcomes are clearly not as expected any more; "
+        "Share of an option's statistics that is dropped when its outcomes clearly differ from what is expected; "
         "0 never forgets.",
         real(UNIT),
     )
     surprise: float = knob(
         4.0,
-        "How clearly: deviations between expected and seen successes over the last outcomes of that option.",
+        "How clearly: standard deviations between expected and observed successes over the option's last outcomes.",
         real(POSITIVE),
     )
 
 
 CALIBRATED, HOPEFUL = 0, 1
+# A constant feature lets an option be worse everywhere than its description suggests. Below the query's length of 1, so that
+# the query explains outcomes first.
 BIAS = 0.3
-"""A feature that is always there, so that an option can be worse everywhere than its description says."""
-_WATCHED = 30
-"""Outcomes over which an option's surprise is measured."""
+# Outcomes per option over which a change is detected: enough for a test at 4 deviations, few enough to react within a day.
+_WINDOW = 30
 
 
 class OutcomeModel:
-    """Holds the sums of every option that has outcomes; the others are worth their guess."""
+    """The sums of every option with outcomes; the value of the others is their guess."""
 
     def __init__(self, dim: int, likeness: Likeness, config: OutcomeConfig | None = None) -> None:
         self.dim, self.likeness, self.config = dim, likeness, config or OutcomeConfig()
         self.outcomes, self.options = 0, 1
         """Outcomes learned from, and options met in them."""
         self.forgotten = 0
-        """How often an option was found to have changed."""
+        """Number of detected changes."""
         self._inverse: dict[int, np.ndarray] = {}
         self._sums: dict[int, np.ndarray] = {}
         """[3, d] an option: Σ r·x, Σ calibrated·x, Σ hopeful·x."""
@@ -93,32 +94,32 @@ class OutcomeModel:
         return self.outcomes / (self.outcomes + patience * known) if self.outcomes else float(patience == 0.0)
 
     def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
-        """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
-        like, made = self.likeness, np.empty((2, *cosine.shape), np.float32)
+        """Return the calibrated and the hopeful guess, [2, …, K]; 0 for candidates that are not `valid`."""
+        like, guesses = self.likeness, np.empty((2, *cosine.shape), np.float32)
         top = cosine.max(axis=-1, keepdims=True, initial=-1.0, where=True if valid is None else valid)
         calibrated = np.exp(like.sharpness * np.minimum(cosine - top, 0.0))
         hopeful = 1.0 / (1.0 + np.exp(np.minimum(-like.slope * (cosine - like.middle), 60.0)))
         if valid is not None:
             calibrated, hopeful = calibrated * valid, hopeful * valid
-        np.divide(calibrated, calibrated.sum(axis=-1, keepdims=True), out=made[CALIBRATED], casting="same_kind")
-        made[HOPEFUL] = hopeful
-        return made
+        np.divide(calibrated, calibrated.sum(axis=-1, keepdims=True), out=guesses[CALIBRATED], casting="same_kind")
+        guesses[HOPEFUL] = hopeful
+        return guesses
 
     def guess(self, scene: Scene) -> np.ndarray:
-        """[K]: what the descriptions alone say."""
+        """Return the guess from the descriptions alone, [K]."""
         calibrated, hopeful = self.guesses(scene.cosine)
         return calibrated + np.float32(self.hope) * (hopeful - calibrated)
 
     def predict(self, scene: Scene) -> np.ndarray:
-        """[K]: q(x, a), about the expected reward where rewards are 0 or 1."""
+        """Return q(x, a), [K]: about the expected reward if rewards are 0 or 1."""
         return self.guess(scene) + self.correction(scene)
 
     def correction(self, scene: Scene) -> np.ndarray:
-        """[K]: θ_a · x, for the present mixture."""
+        """Return θ_a · x for the present mixture, [K]."""
         return times(self.theta(), scene.option, with_bias(scene.x))
 
     def theta(self) -> np.ndarray:
-        """[options, d + 1]: the correction of each option, for the present mixture."""
+        """Return the correction of each option for the present mixture, [options, d + 1]."""
         if self._mixed is None:
             t, h = self._theta, np.float32(self.hope)
             self._mixed = t[:, 0] - t[:, 1] - h * (t[:, 2] - t[:, 1])
@@ -127,14 +128,14 @@ class OutcomeModel:
     _mixed: np.ndarray | None = None
 
     def width(self, scene: Scene) -> np.ndarray:
-        """[K]: sqrt(xᵀ A⁻¹ x), how little is known of each candidate for this query."""
+        """Return sqrt(xᵀ A⁻¹ x), [K]: the uncertainty of each candidate for this query."""
         x = with_bias(scene.x)
         prior = float(x @ x) / self.config.ridge
         inverse = [self._inverse.get(int(a)) for a in scene.option]
         return np.sqrt([prior if p is None else max(0.0, float(x @ p @ x)) for p in inverse])
 
     def learn(self, scene: Scene, at: int, reward: float) -> None:
-        """Candidate number `at` was tried and came to `reward`."""
+        """Learn that candidate number `at` had this reward."""
         a, x = int(scene.option[at]), with_bias(scene.x)
         calibrated, hopeful = self.guesses(scene.cosine)[:, at]
         if self.config.forget > 0.0:
@@ -145,7 +146,7 @@ class OutcomeModel:
             self._grow(a + 1)
         inverse, sums = self._inverse[a], self._sums[a]
         along = inverse @ x
-        inverse -= np.outer(along, along / (1.0 + float(x @ along)))  # Sherman and Morrison
+        inverse -= np.outer(along, along / (1.0 + float(x @ along)))  # Sherman–Morrison
         sums += np.array([[reward], [calibrated], [hopeful]], np.float32) * x
         self._theta[a] = sums @ inverse
         self.outcomes += 1
@@ -159,15 +160,15 @@ class OutcomeModel:
             self._theta = more
 
     def _look_for_change(self, option: int, expected: float, reward: float) -> None:
-        """An option that fails where it is expected to succeed has changed: let most of it go."""
+        """Drop most of an option's statistics if it fails where it is expected to succeed."""
         watch = self._watch.setdefault(option, [])
         watch.append((min(max(expected, 0.05), 0.95), reward))
-        if len(watch) > _WATCHED:
+        if len(watch) > _WINDOW:
             del watch[0]
-        if len(watch) < _WATCHED // 2 or option not in self._inverse:
+        if len(watch) < _WINDOW // 2 or option not in self._inverse:
             return
-        said, seen = np.array(watch).T
-        gap = float((seen - said).sum()) / float(np.sqrt((said * (1.0 - said)).sum()))
+        predicted, observed = np.array(watch).T
+        gap = float((observed - predicted).sum()) / float(np.sqrt((predicted * (1.0 - predicted)).sum()))
         if gap > -self.config.surprise:
             return
         keep = 1.0 - self.config.forget
@@ -181,7 +182,7 @@ class OutcomeModel:
         self.forgotten += 1
 
     def state(self) -> dict[str, Any]:
-        """Arrays and numbers from which `set_state` goes on, to the last digit."""
+        """Return arrays and numbers from which `set_state` continues bit-exactly."""
         options = sorted(self._inverse)
         none = np.zeros((0, self.dim + 1, self.dim + 1), np.float32)
         return {
@@ -195,7 +196,7 @@ class OutcomeModel:
         }
 
     def set_state(self, state: dict[str, Any]) -> Self:
-        """Go on from where `state` was taken."""
+        """Continue from a saved state."""
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
         self.options, self._mixed = int(state["met"]), None
         self._watch = {int(a): [(e, r) for e, r in rows] for a, rows in state["watch"].items()}
@@ -209,21 +210,22 @@ class OutcomeModel:
 
 
 def with_bias(x: np.ndarray) -> np.ndarray:
-    """[…, d + 1]: x and the feature that is always there."""
-    made = np.empty((*x.shape[:-1], x.shape[-1] + 1), np.float32)
-    made[..., :-1], made[..., -1] = x, BIAS
-    return made
+    """Return x with the constant feature appended, […, d + 1]."""
+    extended = np.empty((*x.shape[:-1], x.shape[-1] + 1), np.float32)
+    extended[..., :-1], extended[..., -1] = x, BIAS
+    return extended
 
 
 def times(table: np.ndarray, option: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """[K]: row `option` of a table times x; options beyond it have 0. Copies no rows where most of them are asked for."""
+    """Return row `option` of a table times x, [K]; 0 for options beyond the table."""
     if not len(table) or not len(option):
         return np.zeros(len(option), np.float32)
     known = None if int(option.max()) < len(table) else option < len(table)
     rows = option if known is None else option[known]
+    # One product with the whole table is cheaper than a copy of most of its rows.
     product = (table @ x)[rows] if 4 * len(rows) >= len(table) else table[rows] @ x
     if known is None:
         return product
-    found = np.zeros(len(option), np.float32)
-    found[known] = product
-    return found
+    products = np.zeros(len(option), np.float32)
+    products[known] = product
+    return products

@@ -1,13 +1,13 @@
-"""PPO over candidates that forgets nothing: the log is reused, with clipped importance weights around an outcome model.
+"""PPO over candidates. Past decisions are reused with clipped importance weights and an outcome model.
 
-    logits = sharpness · q(x, a) + W_a · x          q: guess from descriptions + what outcomes corrected (outcomes.py)
-    drawn from the plausible candidates only, and the true probability is kept
+    logits = sharpness · q(x, a) + W_a · x          q: guess from descriptions + correction (outcome_model.py)
+    drawn from the plausible candidates only; the true probability is logged
 
-A logged decision (x, a, r) of an older policy μ comes back as a step of the policy of now, π, with the outcome
+A logged decision (x, a, r) of an older policy μ is reused as a step of the current policy π, with the reward
 
     r' = V(x) + w · (r - q(x, a)),    w = min(π(a|x) / μ(a|x), limit),    V(x) = Σ_a π(a|x) q(x, a)
 
-which is the doubly robust estimate of what π is worth at x. The learner sees an ordinary rollout.
+which is the doubly robust estimate of π's value at x. The learner gets an ordinary rollout.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from surefoot.learn.schedule import value_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooserConfig(Config):
-    """How a PPO chooser explores and what it reuses."""
+    """Exploration and reuse of a PPO chooser."""
 
     sharpness: float = knob(
         80.0,
-        "Logits a unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
+        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
         "lower explores more and costs more.",
         real(POSITIVE),
     )
@@ -72,7 +72,7 @@ PPO_DEFAULTS = PPOConfig(
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What answering reads: arrays that no update will touch again."""
+    """Arrays that `choose` reads; no update changes them."""
 
     theta: np.ndarray
     weight: np.ndarray
@@ -82,7 +82,7 @@ class _Published:
 
 
 class PPOChooser:
-    """The policy, its outcome model, its log and its learner. `choose` reads published arrays, `learn` swaps them whole."""
+    """Policy, outcome model, log and learner. `choose` reads published arrays, which `learn` replaces in one assignment."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class PPOChooser:
         )
 
     def learn(self, episodes: Sequence[Episode]) -> UpdateReport | None:
-        """Take finished episodes into the outcome model; once enough are there, a PPO update with reuse of the log."""
+        """Add finished episodes to the outcome model; once enough are there, make a PPO update that reuses the log."""
         for episode in episodes:
             self._take(episode)
         if sum(map(len, self._fresh)) >= self.config.fresh:
@@ -141,7 +141,7 @@ class PPOChooser:
         return None
 
     def update(self) -> UpdateReport | None:
-        """A PPO update now, from what is fresh and what is reused; None if there is nothing at all."""
+        """Make a PPO update from fresh and reused decisions; return None if there are none."""
         if not self._fresh and not len(self._log):
             return None
         report = self.learner.update(self._rollout(self._fresh))
@@ -151,20 +151,20 @@ class PPOChooser:
 
     @property
     def log(self) -> Log:
-        """The decisions that are reused, and that a new version can be judged on."""
+        """The logged decisions, which updates reuse and new versions are evaluated on."""
         return self._log
 
     @property
     def fresh(self) -> int:
-        """Finished decisions that no PPO update has seen."""
+        """Number of finished decisions that no PPO update has used."""
         return sum(map(len, self._fresh))
 
     def set_lr(self, lr: float) -> None:
-        """From now on PPO takes steps of this size."""
+        """Set the learning rate of PPO."""
         self.learner.lr_scale = lr / value_at(self.ppo.lr, progress=0.0, updates=0)
 
     def reconfigure(self, ppo: PPOConfig) -> None:
-        """Other PPO settings; weights stay, the optimiser starts anew."""
+        """Change the PPO settings; keep the weights, reset the optimiser."""
         self.ppo = ppo
         self.learner = Learner(self.policy, ppo)
 
@@ -192,16 +192,16 @@ class PPOChooser:
         if not fresh:
             assert again is not None
             return again
-        made = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
-        return made if again is None else beside(made, again)
+        rollout = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
+        return rollout if again is None else beside(rollout, again)
 
     def probabilities(self, old: Logged) -> np.ndarray:
-        """[B, K]: what the policy of now would draw for logged decisions, plausible candidates only."""
+        """Return the current policy's probabilities for logged decisions, [B, K]."""
         logits = self._logits(old)[1]
         return np.stack([spread(row, self.config.floor)[0] for row in logits])
 
     def _logits(self, old: Logged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """[B, K] each: worth, logits, and the part of them that is known beforehand."""
+        """Return estimates, logits, and the part of the logits that PPO does not train, [B, K] each."""
         now = self._now
         calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
         worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, with_bias(old.x), old.option)
@@ -210,7 +210,7 @@ class PPOChooser:
         return worth, base + _table(now.weight, old.x, old.option), base
 
     def _again(self, old: Logged) -> Rollout:
-        """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
+        """Return logged decisions as steps of the current policy, with their doubly robust rewards."""
         now, rows = self._now, np.arange(len(old))
         worth, logits, base = self._logits(old)
         log_probs = log_softmax(logits)
@@ -239,7 +239,7 @@ class PPOChooser:
         )
 
     def _parts(self, scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray, _Published]:
-        """What descriptions say, what outcomes corrected, what PPO added (in logits): [K] each."""
+        """Return the guess from descriptions, the learned correction and PPO's part of the logits, [K] each."""
         now = self._now
         calibrated, hopeful = self.model.guesses(scene.cosine)
         prior = calibrated + now.hope * (hopeful - calibrated)
@@ -256,7 +256,7 @@ class PPOChooser:
         )
 
     def _grow(self, options: int) -> None:
-        """Rows for more options; weights and the optimiser's memory of the old ones stay."""
+        """Add rows for more options; keep the weights and the optimiser state of the others."""
         old, memory = self.policy, self.learner.state()
         self.policy = CandidatePolicy(old.dim, max(options, 2 * old.options))
         self.learner = Learner(self.policy, self.ppo)
@@ -272,7 +272,7 @@ class PPOChooser:
         self.learner.set_state({**memory, "optimizer": fresh})
 
     def state(self) -> dict[str, Any]:
-        """Model, weights, optimiser, log and generators: `set_state` goes on to the last digit."""
+        """Return model, weights, optimiser, log and generators; `set_state` continues bit-exactly."""
         return {
             "weights": {name: x.clone() for name, x in self.policy.state_dict().items()},
             "learner": self.learner.state(),
@@ -298,34 +298,34 @@ class PPOChooser:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """[K] probabilities."""
+    """Return probabilities, [K]."""
     raised = np.exp(logits - logits.max())
     return raised / raised.sum()
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """[…, K] log-probabilities, also of what is far too unlikely for a probability."""
+    """Return log-probabilities, […, K]; finite also where the probability underflows."""
     lowered = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     return lowered - np.log(np.exp(lowered).sum(axis=-1, keepdims=True))
 
 
 def spread(logits: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities over the candidates that reach `floor`, and which those are; the likeliest always does."""
-    whole = softmax(logits)
-    plausible = whole >= min(floor, float(whole.max()))
-    kept = np.where(plausible, whole, 0.0)
-    return kept / kept.sum(), plausible
+    """Return probabilities over the candidates that reach `floor`, and which those are; the likeliest always does."""
+    probabilities = softmax(logits)
+    plausible = probabilities >= min(floor, float(probabilities.max()))
+    remaining = np.where(plausible, probabilities, 0.0)
+    return remaining / remaining.sum(), plausible
 
 
 def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
-    """One place, by inversion: a tenth of the time of `generator.choice`."""
+    """Draw one index by inversion: a tenth of the time of `generator.choice`."""
     at = int(probabilities.cumsum().searchsorted(generator.random(), side="right"))
-    # Rounding may leave the sum a little below 1: the draw then falls to the last that can be drawn.
+    # Rounding may leave the sum below 1; the draw is then the last candidate with a probability.
     return at if at < len(probabilities) else int(np.flatnonzero(probabilities)[-1])
 
 
 def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:
-    """[B, K]: row `option` of the table times x; options beyond it have 0."""
+    """Return row `option` of the table times x, [B, K]; 0 for options beyond the table."""
     padded = np.zeros((max(len(table), int(option.max()) + 1), table.shape[-1]), np.float32)
     padded[: len(table)] = table
     return np.take_along_axis(x @ padded.T, option, axis=1)

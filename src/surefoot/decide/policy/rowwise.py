@@ -1,4 +1,4 @@
-"""Policies over candidates that each row brings along, so that every row is a choice by itself."""
+"""Policies whose rows each have their own candidates."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from surefoot.nets.policy import PolicyInput, PolicyOutput
 
 
 class RowwisePolicy(nn.Module):
-    """A policy without memory whose `logits` and `values` are made from the observations of a row alone."""
+    """A policy without memory: `logits` and `values` depend on the observations of one row."""
 
     sequential = False
 
     @abstractmethod
     def logits(self, obs: dict[str, Tensor]) -> Tensor:
-        """[N, K]: one for each candidate of each row."""
+        """Return the logits of each row's candidates, [N, K]."""
 
     @abstractmethod
     def values(self, obs: dict[str, Tensor]) -> Tensor:
-        """[N]: what each row is worth."""
+        """Return the value of each row, [N]."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What it is made from."""
+        """Return the constructor's arguments as JSON."""
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         if inputs.action_mask is not None:
@@ -66,21 +66,21 @@ class RowwisePolicy(nn.Module):
         return action
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Nothing: vectors come as they are meant."""
+        """Do nothing: vectors are not normalised."""
 
     def action_std(self) -> float | None:
         return None
 
     def choices(self) -> tuple[int, ...]:
-        """(): how many candidates there are differs from row to row, so masks are looked at in `act`."""
+        """Return (): the number of candidates differs per row, so `act` checks the masks."""
         return ()
 
 
 class CandidatePolicy(RowwisePolicy):
-    """logits_k = base_k + W[option_k] · x and value = guess + v · x, over K candidates that may differ from row to row.
+    """logits_k = base_k + W[option_k] · x and value = guess + v · x, over K candidates that may differ per row.
 
-    Observations: `x` [N, d], `base` [N, K], `option` [N, K], `guess` [N]. Weights begin at 0: an untrained policy
-    is exactly its base, and an option that was never seen is too.
+    Observations: `x` [N, d], `base` [N, K], `option` [N, K], `guess` [N]. Weights start at 0: the logits of an
+    untrained policy, or of a new option, are exactly `base`.
     """
 
     def __init__(self, dim: int, options: int) -> None:

@@ -17,7 +17,7 @@ from surefoot.errors import CheckpointIncompatible, ConfigError
 
 
 class Game(Protocol):
-    """The rules for n boards at once. A state is one array [S, n], from the side of the player to move."""
+    """The rules for n boards in parallel. A state is one array [S, n], from the side of the player to move."""
 
     observation: Box
     action: Discrete

@@ -1,4 +1,4 @@
-"""Connect Four and smaller variants for many boards at once, with two bitboards per board.
+"""Connect Four and smaller variants for many boards in parallel, with two bitboards per board.
 
 Cell (row, column) is bit column · (rows + 1) + row. The bit above each column stays empty, so that a line that is found
 by shifting never wraps from the top of one column to the bottom of the next.

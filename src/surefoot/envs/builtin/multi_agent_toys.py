@@ -20,9 +20,9 @@ class SharedReward(World):
     """Teams of streams that play one step: each stream sees its cue and should answer with it.
 
     All streams of a team get the same reward: the share of right answers plus Gaussian noise that none of them observes
-    or influences, with standard deviation `noise`. Perfect play is worth 1 on average, random play 1/cues. A critic that
+    or influences, with standard deviation `noise`. The mean reward of perfect play is 1, of random play 1/cues. A critic that
     sees only the cue cannot separate noise from skill; one that sees "state" (all cues and all noise terms) can: given
-    it, perfect play is worth exactly 1 + noise. If the number of streams is no multiple of `team`, the last team is
+    it, the value of perfect play is exactly 1 + noise. If the number of streams is no multiple of `team`, the last team is
     smaller. Single streams cannot be reset.
     """
 
@@ -102,7 +102,7 @@ class Relay:
 
     Every `stride` steps the next runner joins; it runs for `life` steps, is then terminated, and may join again in a
     later lap. At step `limit`, if there is one, all runners are truncated. A runner sees its age and a cue, and earns 1
-    for naming the cue: after t steps perfect play is worth (1 - γ^(life - t)) / (1 - γ).
+    for naming the cue: after t steps the value of perfect play is (1 - γ^(life - t)) / (1 - γ).
 
     Args:
         runners: Number of possible agents.

@@ -16,7 +16,7 @@ from surefoot.errors import ConfigError, EnvError
 
 
 class Endless(Task):
-    """Constant observation, constant reward 1, no end: every state is worth 1 / (1 - γ)."""
+    """Constant observation, constant reward 1, no end: the value of every state is 1 / (1 - γ)."""
 
     observation = Box((1,), 1.0, 1.0)
 
@@ -85,7 +85,7 @@ class ContextBandit(Task):
 class Corridor(Task):
     """Cells 0 to `length`: action 0 steps left, 1 steps right; the last cell pays 1 and ends the episode.
 
-    The shortest path from cell c has length - c steps and is worth γ^(length - c - 1): γ^(length - 1) at the start.
+    The shortest path from cell c has length - c steps and the value γ^(length - c - 1): γ^(length - 1) at the start.
     Episodes are truncated after 10 length² steps; a random walk arrives after about length².
     """
 
@@ -115,8 +115,8 @@ class Corridor(Task):
 class TimeLimit(Task):
     """Reward 1 for `steps` steps; the observation is the elapsed share of them.
 
-    With a truncated episode the limit is not part of the task: with correct bootstrapping every state is worth
-    1 / (1 - γ). With a terminated one it is: after t steps (1 - γ^(steps - t)) / (1 - γ) is left.
+    With a truncated episode the limit is not part of the task: with correct bootstrapping the value of every
+    state is 1 / (1 - γ). With a terminated one it is: after t steps (1 - γ^(steps - t)) / (1 - γ) is left.
     """
 
     observation = Box((1,), 0.0, 1.0)

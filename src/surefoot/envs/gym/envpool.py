@@ -24,7 +24,7 @@ class PoolWorld(World):
 
     An Atari game has episodes of one life and raw rewards unless `options` change that, and reports the return of the
     whole game. At the step limit EnvPool returns `truncated` even for a stream that terminates in the same step; for
-    Atari games the info tells the two apart.
+    Atari games the info distinguishes the two.
     """
 
     backend = "envpool"

@@ -69,7 +69,7 @@ class EnvsWorld:
                 shape = np.shape(first if part.key is None else first[part.key])
                 if shape != part.shape:
                     raise EnvError(
-                        f"{self._env(i)} returns {name!r} as {list(shape)}, but its space says {list(part.shape)}; make "
+                        f"{self._env(i)} returns {name!r} as {list(shape)}, but its space has {list(part.shape)}; make "
                         "the two agree (surefoot.check_env finds more problems)"
                     )
             self._reader.write(obs, i, first)

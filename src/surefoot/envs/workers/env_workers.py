@@ -159,7 +159,7 @@ class EnvWorkers:
         if until is None:
             until = self.away[number] + GRACE
         while not (worker := self.workers[number - 1]).ready:
-            late = worker.asked + self._limit("join")
+            late = worker.sent_at + self._limit("join")
             try:
                 if not worker.speaks(min(until, late)) and time.monotonic() < late:
                     return False
@@ -187,7 +187,7 @@ class EnvWorkers:
         return self.timeout
 
     def _lose(self, stepper: EnvStepper, error: Exception, command: str) -> None:
-        """Discard a worker and its last response, and start another in its place unless the pool gives up."""
+        """Discard a worker and its last response, and start another one unless the pool gives up."""
         assert isinstance(stepper, WorkerProcess), "this process cannot be lost"
         silent = isinstance(error, TimeoutError | BlockingIOError)
         why = stepper.end(silent=silent) or f"gave no answer in {self._limit(command):.3g} s"
@@ -195,7 +195,7 @@ class EnvWorkers:
         if not stepper.ready and stepper.number not in self.away:
             why = f"{what}, while its envs were built; set workers=0 to see the error in one process"
             self.pool.give_up(why, error)
-        early = not stepper.ready or stepper.steps <= EARLY_STEPS or stepper.asked - stepper.began < EARLY_SECONDS
+        early = not stepper.ready or stepper.steps <= EARLY_STEPS or stepper.sent_at - stepper.began < EARLY_SECONDS
         stepper.ready = False
         self.away.setdefault(stepper.number, time.monotonic())
         number = stepper.number

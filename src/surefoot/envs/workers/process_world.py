@@ -134,8 +134,8 @@ class ProcessWorld:
         steppers, away, before = self._ready(), self._workers.away, self._view
         if before is None:
             return None
-        asked = [stepper for stepper in steppers if streams[stepper.rows].any() and stepper.number not in away]
-        self._workers.ask({stepper: (np.array(streams[stepper.rows]),) for stepper in asked}, "reset_streams")
+        affected = [stepper for stepper in steppers if streams[stepper.rows].any() and stepper.number not in away]
+        self._workers.ask({stepper: (np.array(streams[stepper.rows]),) for stepper in affected}, "reset_streams")
         view = self._read_board()
         for number in away:
             rows = steppers[number].rows

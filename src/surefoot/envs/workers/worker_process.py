@@ -41,7 +41,7 @@ class WorkerProcess:
         """True once its envs are built."""
         self.steps = 0
         """Number of step commands so far."""
-        self.began = self.asked = time.monotonic()
+        self.began = self.sent_at = time.monotonic()
         """When it was started, and when the last command was sent."""
         parent, child = socket.socketpair()
         with parent, child:
@@ -62,7 +62,7 @@ class WorkerProcess:
 
     def ask(self, command: str, arguments: tuple[Any, ...] = ()) -> None:
         self._request = (self._request + 1) % 256
-        self.asked = time.monotonic()
+        self.sent_at = time.monotonic()
         if command == "step":  # two bytes; the actions are in shared memory
             self.steps += 1
             os.write(self._pipe, bytes((STEP, self._request)))
@@ -73,7 +73,7 @@ class WorkerProcess:
     def hear(self, limit: float) -> Any:
         """Return the response to the last command; drop older ones, which Ctrl-C left unread."""
         while True:
-            if not self.speaks(self.asked + limit):
+            if not self.speaks(self.sent_at + limit):
                 raise TimeoutError
             kind, number = read_head(self._pipe)
             response = self.connection.recv() if kind == MESSAGE else None

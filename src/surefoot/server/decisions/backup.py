@@ -1,4 +1,4 @@
-"""Backup, restore and deletion of what a service keeps."""
+"""Back up, restore and delete the data of a service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Purged(NamedTuple):
 
 
 def backup(directory: Path, target: Path) -> int:
-    """Copy all of it, also while it is served; how many decisions are in the copy."""
+    """Copy a data directory, also while it is in use; return the number of decisions in the copy."""
     _require(directory)
     _require_new(target)
     target.mkdir(parents=True)
@@ -39,7 +39,7 @@ def backup(directory: Path, target: Path) -> int:
 
 
 def restore(source: Path, directory: Path) -> int:
-    """Put a copy where a service will find it; how many decisions it has. The copy is looked at first."""
+    """Check a copy and restore it to a new data directory; return the number of its decisions."""
     _require(source)
     _checked(source)
     _require_new(directory)
@@ -48,7 +48,7 @@ def restore(source: Path, directory: Path) -> int:
 
 
 def purge(directory: Path, *, older_than: float | None = None, subject: str | None = None) -> Purged:
-    """Delete decisions and their rewards for good: those older than so many seconds, or all about one subject."""
+    """Delete decisions and their rewards permanently: those older than a number of seconds, or all of one subject."""
     _require(directory)
     with RunLock(directory), Journal(directory / FILE) as journal:
         before = None if older_than is None else time.time() - older_than
@@ -61,30 +61,30 @@ def purge(directory: Path, *, older_than: float | None = None, subject: str | No
         journal.delete("reward", rewards)
         journal.delete("activated", [e.seq for e in journal.scan("activated") if e.id in names])
         journal.delete("decision", [entry.seq for entry in doomed])
-        journal.compact()  # what was deleted must not lie around in free pages
+        journal.compact()  # otherwise deleted data would stay readable in free pages
     return Purged(decisions=len(doomed), rewards=len(rewards))
 
 
 def seconds_of(text: str) -> float:
-    """`30d`, `12h`, `90m`, `4w` or `600s` in seconds."""
+    """Return `30d`, `12h`, `90m`, `4w` or `600s` in seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
     if match is None:
-        raise RunError(f"{text!r} is no time; write a number and one of s, m, h, d, w, such as 30d")
+        raise RunError(f"{text!r} is not a duration; write a number and one of s, m, h, d, w, for example 30d")
     return float(match[1]) * _UNITS[match[2]]
 
 
 def _require(directory: Path) -> None:
     if not (directory / FILE).is_file():
-        raise RunError(f"{directory} has no {FILE}; give the folder of `surefoot serve --data-dir`")
+        raise RunError(f"{directory} has no {FILE}; pass the folder of `surefoot serve --data-dir`")
 
 
 def _require_new(directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(True for _ in directory.iterdir())):
-        raise RunError(f"{directory} is there already; nothing is overwritten, give a new folder")
+        raise RunError(f"{directory} already exists; pass a new folder, nothing is overwritten")
 
 
 def _checked(directory: Path) -> int:
-    """How many decisions a store has, after SQLite found it whole."""
+    """Return the number of decisions in a store, after an integrity check."""
     db = sqlite3.connect(directory / FILE)
     try:
         (verdict,) = db.execute("PRAGMA integrity_check").fetchone()

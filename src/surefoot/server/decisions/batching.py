@@ -1,4 +1,4 @@
-"""Questions that come in together go through the network together and share a commit; then all are answered."""
+"""Concurrent requests share one forward pass and one commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from surefoot.data.experience import Decision as Made
+from surefoot.data.experience import Decision
 from surefoot.data.journal import Row
 from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import Net, draw, log
@@ -20,8 +20,8 @@ from surefoot.server.decisions.served_policy import (
     ServedPolicy,
     StoredDecision,
     TrackedDecision,
-    taken_of,
-    told_chances,
+    application_action,
+    rounded_chances,
 )
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 Slot = tuple[ServedPolicy, DecisionRequest, TrackedDecision]
 
+# How long a request waits for others under load: adds at most 1 ms of latency, saves most forward passes.
 GATHER_SECONDS = 0.001
-"""How long a question waits for others, where others are to be expected."""
+# Wait for more requests if the last batch had at least this many.
 BUSY = 4
-"""Questions of the last turn from which on others are to be expected."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -65,7 +65,7 @@ class DecisionBatcher:
                 if error is None:
                     waiting.raw = b""
                     self._service.count_in(serving, waiting)
-                else:  # nothing was acknowledged, and a retry decides anew
+                else:  # nothing was acknowledged: a retry makes a new decision
                     self._service.decisions.pop(asked.id, None)
                 for waiter in waiters or ():
                     waiter(error)
@@ -76,7 +76,7 @@ class DecisionBatcher:
             then(why)
 
     def _decided(self, slots: Sequence[Slot]) -> list[Row]:
-        """Every question answered, as rows of the store; a canary's through its own network."""
+        """Decide all requests and return them as rows of the store; a canary share uses the canary's network."""
         rows: list[Row] = []
         by_net: dict[int, tuple[Net, int, list[Slot]]] = {}
         for slot in slots:
@@ -86,31 +86,31 @@ class DecisionBatcher:
                 version, _, net = serving.canary
             by_net.setdefault(id(net), (net, version, []))[2].append(slot)
         now, t = self._service.clock(), time.time()
-        for net, version, mine in by_net.values():
-            for slot, chances, action in self._drawn(net, mine):
+        for net, version, group in by_net.values():
+            for slot, chances, action in self._drawn(net, group):
                 rows.append(_decide(slot, chances, action, version, now, t, self._service.digits))
         return rows
 
     def _drawn(self, net: Net, slots: Sequence[Slot]) -> Sequence[tuple[Slot, np.ndarray, int]]:
-        logits = net.answer([asked.seen for _, asked, _ in slots])
+        logits = net.answer([asked.obs for _, asked, _ in slots])
         numbers, masks = self._rng.random(len(slots)), [asked.mask for _, asked, _ in slots]
         if len({len(row) for row in logits}) == 1:
             return list(zip(slots, *draw(np.array(logits), masks, numbers), strict=True))
-        found: list[tuple[Slot, np.ndarray, int]] = []
+        drawn: list[tuple[Slot, np.ndarray, int]] = []
         for slot, row, mask, number in zip(slots, logits, masks, numbers, strict=True):
             chances, actions = draw(row[None], [mask], np.array([number]))
-            found.append((slot, chances[0], actions[0]))
-        return found
+            drawn.append((slot, chances[0], actions[0]))
+        return drawn
 
 
 def _decide(
     slot: Slot, chances: np.ndarray, action: int, version: int, now: float, t: float, digits: int | None
 ) -> Row:
-    """One question answered: what is told, what is learned from, and what the store keeps."""
+    """Decide one request: set its answer and its experience, return its row for the store."""
     serving, asked, waiting = slot
     config, new = serving.config, asked.new
     if new.mode == "apprentice":
-        action = taken_of(new, asked.mask, len(asked.names), "")
+        action = application_action(new, asked.mask, len(asked.names), "")
     elif new.deterministic:
         action = int(chances.argmax())
     chance = float(chances[action])
@@ -123,14 +123,14 @@ def _decide(
         policy_version=version,
         expires_at=now + config.wait_seconds,
         mode=new.mode,
-        distribution=told_chances(chances, digits) if new.distribution else UNSET,
+        distribution=rounded_chances(chances, digits) if new.distribution else UNSET,
     )
     brought = new.candidates is not UNSET
     everything = np.ones(len(asked.names), bool) if brought else serving.everything
-    waiting.made = Made(
+    waiting.decision = Decision(
         id=asked.id,
         episode=asked.id if new.episode is UNSET else new.episode,
-        obs=asked.seen,
+        obs=asked.obs,
         action=action,
         log_prob=log(chance),
         value=0.0,
@@ -139,10 +139,10 @@ def _decide(
     )
     waiting.deferred = new.defer
     waiting.learns = new.mode != "shadow" and not new.deterministic
-    kept = StoredDecision(
+    stored = StoredDecision(
         answer=msgspec.Raw(encode(waiting.answer)),
-        log_prob=waiting.made.log_prob,
-        episode=waiting.made.episode,
+        log_prob=waiting.decision.log_prob,
+        episode=waiting.decision.episode,
         asked=asked.manner,
         deferred=new.defer,
         learns=waiting.learns,
@@ -150,4 +150,4 @@ def _decide(
         subject="" if new.subject is UNSET else new.subject,
         candidates=list(asked.names) if brought else None,
     )
-    return "decision", asked.id, config.name, None, t, encode(kept), asked.raw
+    return "decision", asked.id, config.name, None, t, encode(stored), asked.raw

@@ -1,4 +1,4 @@
-"""Learning in a process of its own: experiences in, a saved version out. Answering never waits for it."""
+"""Learning in a separate process: experiences in, a saved version out. Decisions never wait for it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from surefoot.telemetry.writer import Recorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningResult:
-    """What the learning process answers."""
+    """Result of one request to the learning process."""
 
     version: int
     metrics: dict[str, float | None] = field(default_factory=dict[str, float | None])
     error: str = ""
-    """Why there is no new version, where there is none."""
+    """Reason why there is no new version; empty on success."""
 
 
 DEFAULTS: dict[str, Any] = {"lr": 1e-3, "epochs": 4, "minibatch_size": 64, "gamma": 0.99, "lam": 0.95, "ent_coef": 0.01}
 
 
-# A choice that is always right has advantages near 0; divided by their deviation they would push at random.
+# If every choice is right, advantages are near 0; dividing by their deviation would amplify noise.
 DESCRIBED: dict[str, Any] = {**DEFAULTS, "normalize_advantage": "off", "ent_coef": 0.0}
 
 
@@ -57,9 +57,7 @@ def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
 
     ppo, net, collect = split_settings(dict(declared.training.settings))
     if net or collect:
-        raise ConfigError(
-            f"{', '.join([*net, *collect])}: a policy's settings are those of learning; the rest is fixed"
-        )
+        raise ConfigError(f"{', '.join([*net, *collect])}: only settings of learning can be changed for a policy")
     seed, size, actions = declared.seed, declared.embedding_size, len(declared.actions)
     if actions:
         with torch.random.fork_rng(devices=[]):
@@ -79,7 +77,7 @@ def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
 
 
 def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
-    """Keep the learner as it is as a version; its number."""
+    """Save the learner as a version; return its number."""
     weights = {name: x.detach().clone() for name, x in learner.policy.state_dict().items()}
     Versions(root).save(learner.updates, {"weights": weights, **learner.state()}, {"metrics": dict(metrics)})
     return learner.updates
@@ -87,7 +85,7 @@ def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
 
 def serve(pipe: Connection, root: Path) -> None:
     """Run the child: answer each (policy, rollout or None) with a `LearningResult` until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     import torch
 
     torch.set_num_threads(1)
@@ -98,7 +96,7 @@ def serve(pipe: Connection, root: Path) -> None:
             declared, rollout = pipe.recv()
         except EOFError:
             return
-        if rollout is not None and not polite:  # somebody waits for a first version, nobody for an update
+        if rollout is not None and not polite:  # a client waits for a first version, nobody waits for an update
             with contextlib.suppress(OSError):
                 os.nice(19)
             polite = True
@@ -106,7 +104,7 @@ def serve(pipe: Connection, root: Path) -> None:
 
 
 def answer(learners: dict[str, Any], declared: schema.NewPolicy, rollout: Rollout | None, root: Path) -> LearningResult:
-    """Learn from a rollout, or see that there is a first version; errors are returned, not raised."""
+    """Learn from a rollout, or make sure that there is a first version; return errors instead of raising them."""
     try:
         if declared.name not in learners:
             learners[declared.name] = learner_of(declared, root)
@@ -118,7 +116,7 @@ def answer(learners: dict[str, Any], declared: schema.NewPolicy, rollout: Rollou
         metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
         metrics["reward_mean"] = float(rollout.reward[rollout.valid].mean())
         if report.rolled_back or report.skipped_reason:
-            why = report.skipped_reason or "the numbers left the finite; the update was taken back"
+            why = report.skipped_reason or "the update produced non-finite numbers and was rolled back"
             return LearningResult(version=learner.updates - 1, metrics=metrics, error=why)
         return LearningResult(version=save(learner, root, metrics), metrics=metrics)
     except SurefootError as why:
@@ -165,7 +163,7 @@ class PolicyLearner(Protocol):
 
 
 class LearningProcess:
-    """The parent's end: one request at a time; a child that died is replaced and the request fails."""
+    """The parent's side: one request at a time. If the child dies, the request fails and the next one starts a new child."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -176,7 +174,7 @@ class LearningProcess:
         self._over = False
 
     def ask(self, declared: schema.NewPolicy, rollout: Rollout | None) -> LearningResult:
-        """Block until it is learned; call it from a thread. Other callers wait for their turn."""
+        """Block until the update is done; call this from a thread. Callers are served one at a time."""
         with self._turn:
             if self._over:
                 return LearningResult(version=-1, error="the service is closing")
@@ -193,7 +191,7 @@ class LearningProcess:
                 return LearningResult(version=-1, error=f"the learning process died ({why}); it is started again")
 
     def close(self) -> None:
-        """End the child, whatever it does; nothing is learned afterwards."""
+        """Stop the child process; later requests fail."""
         self._over = True
         self._end()
 

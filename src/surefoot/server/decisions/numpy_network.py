@@ -1,4 +1,4 @@
-"""A policy's network as numpy: a forward pass takes microseconds, and answering needs no torch."""
+"""A policy's network in numpy: a forward pass takes microseconds, and serving needs no torch."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from surefoot.errors import NonFiniteValue, ShapeError
 @dataclass(frozen=True, slots=True)
 class _Layer:
     weight: np.ndarray
-    """[in, out], contiguous: rows of inputs times it. Its rows and the bias have mean 0, so that outputs need none."""
+    """[in, out], contiguous: Rows and bias are centred, so that outputs have mean 0 already."""
     bias: np.ndarray
     gain: np.ndarray
-    """LayerNorm's, times the root of the width: what is left of it is to divide by the length."""
+    """LayerNorm's gain times the root of the width; only the division by the length remains."""
     shift: np.ndarray
 
 
-Seen = Mapping[str, np.ndarray]
-"""`obs` [size], and where a decision brings candidates, `candidates` [K, size]."""
+Observation = Mapping[str, np.ndarray]
+"""`obs` [size] and, for a decision with candidates, `candidates` [K, size]."""
 
 
 class Net(Protocol):
-    """What answers a policy's questions."""
+    """Computes logits and values of a policy."""
 
-    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
-        """The logits of each: [actions], or [K] of its candidates."""
+    def answer(self, questions: Sequence[Observation]) -> list[np.ndarray]:
+        """Return the logits of each observation: [actions], or [K] of its candidates."""
         ...
 
     def values(self, rows: np.ndarray) -> np.ndarray:
-        """[B] for [B, size] float32."""
+        """Return values, [B], for [B, size] float32."""
         ...
 
 
@@ -48,21 +48,21 @@ class Network:
         if self.policy[1].shape[1] != actions:
             raise ShapeError(f"the weights are for {self.policy[1].shape[1]} actions, the policy has {actions}")
 
-    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
-        """[actions] each."""
-        return list(self.logits(np.array([seen["obs"] for seen in questions])))
+    def answer(self, questions: Sequence[Observation]) -> list[np.ndarray]:
+        """Return [actions] each."""
+        return list(self.logits(np.array([each["obs"] for each in questions])))
 
     def logits(self, rows: np.ndarray) -> np.ndarray:
-        """[B, actions] for [B, size] float32."""
+        """Return logits, [B, actions], for [B, size] float32."""
         return _through(self.policy, rows)
 
     def values(self, rows: np.ndarray) -> np.ndarray:
-        """[B] for [B, size] float32."""
+        """Return values, [B], for [B, size] float32."""
         return _through(self.value, rows)[:, 0]
 
 
 class Described:
-    """Scores candidates by their descriptions: prior · cosine + where what is seen and what is described meet."""
+    """Scores candidates by their descriptions: prior · cosine + the product of both towers."""
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
         self.query, self.described = _tower(weights, "query"), _tower(weights, "described")
@@ -70,23 +70,23 @@ class Described:
         self.prior = float(weights["prior"][0])
         self._root = math.sqrt(self.query[1].shape[1])
 
-    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
-        """[K] each; all candidates of all questions go through their tower together."""
-        rows = np.array([seen["obs"] for seen in questions])
-        given = np.concatenate([seen["candidates"] for seen in questions])
-        counts = [len(seen["candidates"]) for seen in questions]
+    def answer(self, questions: Sequence[Observation]) -> list[np.ndarray]:
+        """Return [K] each; all candidates of all requests share one forward pass."""
+        rows = np.array([each["obs"] for each in questions])
+        candidates = np.concatenate([each["candidates"] for each in questions])
+        counts = [len(each["candidates"]) for each in questions]
         whose = np.repeat(np.arange(len(counts)), counts)
-        cosine = np.einsum("ij,ij->i", _unit(rows)[whose], _unit(given))
-        met = np.einsum("ij,ij->i", _through(self.query, rows)[whose], _through(self.described, given))
+        cosine = np.einsum("ij,ij->i", _unit(rows)[whose], _unit(candidates))
+        met = np.einsum("ij,ij->i", _through(self.query, rows)[whose], _through(self.described, candidates))
         return np.split(self.prior * cosine + met / self._root, np.cumsum(counts)[:-1])
 
     def values(self, rows: np.ndarray) -> np.ndarray:
-        """[B] for [B, size] float32."""
+        """Return values, [B], for [B, size] float32."""
         return _through(self.value, rows)[:, 0]
 
 
 def net_of(weights: Mapping[str, Any], *, actions: int) -> Net:
-    """Return the network of a version's weights; `actions` is 0 where decisions bring candidates."""
+    """Return the network of a version's weights; `actions` is 0 for a policy over candidates."""
     arrays = {name: np.asarray(x) for name, x in weights.items()}
     network = Network(arrays, actions) if actions else Described(arrays)
     for name, x in arrays.items():
@@ -138,7 +138,7 @@ def _through(tower: Tower, rows: np.ndarray) -> np.ndarray:
 
 
 def probabilities(logits: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """[A] of [A] logits; what is not allowed has none."""
+    """Return probabilities of logits, [A]; 0 where the mask is false."""
     if mask is not None:
         logits = np.where(mask, logits, -np.inf)
     spread = np.exp(logits - logits.max(), dtype=np.float64)
@@ -146,7 +146,7 @@ def probabilities(logits: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def draw(logits: np.ndarray, masks: Sequence[np.ndarray | None], numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """([B, A] probabilities, B actions), one for each uniform number in [0, 1); what is not allowed is never drawn."""
+    """Return probabilities, [B, A], and one action per uniform number in [0, 1); masked actions are never drawn."""
     for row, mask in zip(logits, masks, strict=True):
         if mask is not None:
             row[~mask] = -np.inf
@@ -162,5 +162,5 @@ def draw(logits: np.ndarray, masks: Sequence[np.ndarray | None], numbers: np.nda
 
 
 def log(chance: float) -> float:
-    """Its logarithm; what was chosen had some chance."""
+    """Return the logarithm, bounded below: a drawn action had a probability above 0, but it may have been rounded to 0."""
     return math.log(max(chance, 1e-300))

@@ -1,4 +1,4 @@
-"""What becomes of a policy: updates as jobs, versions, promotion, rollback, checkpoints, evaluation, explanation."""
+"""Lifecycle of policies: updates as jobs, versions, promotion, rollback, checkpoints, evaluation, explanation."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from surefoot.server import schema
 from surefoot.server.decisions import direct_method
 from surefoot.server.decisions.learning_process import LearningResult
 from surefoot.server.decisions.numpy_network import Net, log, net_of, probabilities
-from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, final_reward, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, final_reward, read_decision
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 
+# Jobs whose state can be queried; older ones are dropped, so that memory stays bounded.
 JOBS = 1000
-"""Jobs that can be asked about; older ones are forgotten."""
+# Similar decisions in an explanation: what fits on a screen.
 NEAREST = 5
-"""Similar decisions that an explanation lists."""
 
 
 class Steward:
-    """Looks after the policies of a service."""
+    """Manages updates and versions of a service's policies."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.store = service, service.store
@@ -41,7 +41,7 @@ class Steward:
         service.learned_from = self.begin_update
 
     async def update(self, name: str, least: int | None = None) -> schema.JobResponse:
-        """Learn from what is finished, as a job."""
+        """Start a job that learns from finished decisions."""
         serving = self.service.policy(name)
         if serving.learning is not None:
             raise Refused("conflict", f"an update of {name!r} runs already: job {serving.learning}")
@@ -51,7 +51,7 @@ class Steward:
         return self.begin_update(serving)
 
     def begin_update(self, serving: ServedPolicy) -> schema.JobResponse:
-        """Learn from all that is finished, beside the requests."""
+        """Start learning from all finished decisions in the background."""
         job = schema.JobResponse(
             job_id=f"job-{uuid.uuid4().hex[:12]}", policy=serving.config.name, kind="update", state="waiting"
         )
@@ -64,7 +64,7 @@ class Steward:
         return job
 
     async def finished(self, job: schema.JobResponse) -> schema.JobResponse:
-        """The job once it is over."""
+        """Wait for a job and return it."""
         await self._done[job.job_id].wait()
         return job
 
@@ -86,9 +86,9 @@ class Steward:
         too_much = excess(serving)
         serving.ledger.discard(too_much)
         rollout, learned_from = serving.ledger.drain(), serving.unlearned
-        serving.unlearned, serving.tellers = [], {}
+        serving.unlearned, serving.reward_clients = [], {}
         if rollout is None:
-            job.state, job.message = "failed", "nothing is finished"
+            job.state, job.message = "failed", "there are no finished decisions"
             return
         loop = asyncio.get_running_loop()
         network = serving.network
@@ -96,27 +96,32 @@ class Steward:
         def work() -> LearningResult:
             return self.service.apprentice.ask(serving.config, with_values(rollout, network))
 
-        told = await loop.run_in_executor(None, work)
-        if told.error:
-            job.state, job.message = "failed", told.error
+        result = await loop.run_in_executor(None, work)
+        if result.error:
+            job.state, job.message = "failed", result.error
             return
-        body = {"version": told.version, "metrics": told.metrics, "decisions": learned_from}
-        await self.store.write(Entry(kind="version", id=f"{name}/{told.version}", tag=name, body=body))
-        job.result = {"version": told.version, "samples": len(learned_from), "left_out": len(too_much), **told.metrics}
-        self._go_live(serving, told.version, "learned")
+        body = {"version": result.version, "metrics": result.metrics, "decisions": learned_from}
+        await self.store.write(Entry(kind="version", id=f"{name}/{result.version}", tag=name, body=body))
+        job.result = {
+            "version": result.version,
+            "samples": len(learned_from),
+            "left_out": len(too_much),
+            **result.metrics,
+        }
+        self._go_live(serving, result.version, "learned")
         job.state = "done"
 
     def job(self, id: str) -> schema.JobResponse:
-        """The job of that id."""
+        """Return the job with this id."""
         if id not in self.jobs:
             raise Refused("unknown", f"there is no job {id!r}")
         return self.jobs[id]
 
     def version_list(self, name: str) -> schema.VersionList:
-        """All versions, newest first."""
+        """Return all versions, newest first."""
         serving = self.service.policy(name)
         known = {e.body["version"]: e for e in self.store.reader.scan("version") if e.tag == name}
-        found = [
+        versions = [
             schema.Version(
                 version=number,
                 created_at=known[number].t if number in known else 0.0,
@@ -126,18 +131,21 @@ class Steward:
             )
             for number in reversed(serving.versions.numbers)
         ]
-        return schema.VersionList(versions=found)
+        return schema.VersionList(versions=versions)
 
     async def promote(self, name: str, wish: schema.PromotionBody) -> schema.PolicyResponse:
-        """Let a version answer, all decisions or a share of them."""
+        """Use a version for all decisions, or for a share of them (canary)."""
         serving = self.service.policy(name)
         network = self._network(serving, wish.version)
         if wish.gate:
-            found = await self.evaluate(name, schema.NewEvaluation(version=wish.version))
-            if not found.enough or found.dr.low < found.logged.value - 0.01 * np.ptp(serving.config.reward_range):
-                why = "too little was logged" if not found.enough else "it may be worse"
+            evaluation = await self.evaluate(name, schema.NewEvaluation(version=wish.version))
+            if not evaluation.enough or evaluation.dr.low < evaluation.logged.value - 0.01 * np.ptp(
+                serving.config.reward_range
+            ):
+                why = "too little was logged" if not evaluation.enough else "it may be worse"
                 raise Refused(
-                    "conflict", f"version {wish.version} was not promoted: {why}; dr {found.dr.low:.4f} at least"
+                    "conflict",
+                    f"version {wish.version} was not promoted: {why}; its DR lower bound is {evaluation.dr.low:.4f}",
                 )
         if wish.share < 1.0:
             serving.canary = (wish.version, wish.share, network)
@@ -146,7 +154,7 @@ class Steward:
         return self.service.describe(serving)
 
     async def rollback(self, name: str) -> schema.PolicyResponse:
-        """Back to the version that answered before."""
+        """Return to the version that was live before."""
         serving = self.service.policy(name)
         try:
             number = serving.versions.rollback()
@@ -156,23 +164,23 @@ class Steward:
         return self.service.describe(serving)
 
     async def checkpoint(self, policy: str, wish: schema.NewCheckpoint, *, name: str = "") -> schema.CheckpointResponse:
-        """Give a version a name that stays; it is made from the policy's and the version, if none is given."""
+        """Give a version a permanent name, by default `<policy>-<version>`."""
         serving = self.service.policy(policy)
         version = serving.version if wish.version is msgspec.UNSET else wish.version
         self._network(serving, version)
         id = name or f"{policy}-{version}"
-        made = schema.CheckpointResponse(
+        response = schema.CheckpointResponse(
             checkpoint_id=id, policy=policy, version=version, created_at=self.service.clock()
         )
-        await self.store.write(Entry(kind="checkpoint", id=id, tag=policy, body=msgspec.to_builtins(made)))
-        return made
+        await self.store.write(Entry(kind="checkpoint", id=id, tag=policy, body=msgspec.to_builtins(response)))
+        return response
 
     async def activate_checkpoint(self, id: str) -> schema.PolicyResponse:
-        """Let the version of a checkpoint answer."""
+        """Make the version of a checkpoint live."""
         try:
             msgspec.convert(id, schema.Id)
         except msgspec.ValidationError as why:
-            raise Refused("invalid", f"{id[:80]!r} is no checkpoint's id: {why}", pointer="/") from None
+            raise Refused("invalid", f"{id[:80]!r} is not a valid checkpoint id: {why}", pointer="/") from None
         entry = self.store.journal.get("checkpoint", id)
         if entry is None:
             raise Refused("unknown", f"there is no checkpoint {id!r}")
@@ -180,7 +188,7 @@ class Steward:
         return await self.promote(known.policy, schema.PromotionBody(version=known.version))
 
     async def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
-        """What another version would have earned on the logged decisions."""
+        """Estimate what another version would have earned on the logged decisions."""
         serving = self.service.policy(name)
         network = self._network(serving, wish.version)
         result = await asyncio.get_running_loop().run_in_executor(None, self._estimate, serving, network, wish.last)
@@ -191,42 +199,42 @@ class Steward:
         log_of = self._log(serving, last)
         if len(log_of) < 10:
             raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
-        made, reward = [m for m, _ in log_of], np.array([r for _, r in log_of], np.float64)
-        logits = network.answer([m.obs for m in made])
-        target = [probabilities(x, m.action_mask) for x, m in zip(logits, made, strict=True)]
+        decisions, reward = [m for m, _ in log_of], np.array([r for _, r in log_of], np.float64)
+        logits = network.answer([m.obs for m in decisions])
+        target = [probabilities(x, m.action_mask) for x, m in zip(logits, decisions, strict=True)]
         guess = direct_method.by_description if serving.config.choose == "candidates" else direct_method.by_action
-        predicted, expected = guess(made, reward, target)
-        logged = np.exp([m.log_prob for m in made])
-        chosen = np.array([chances[m.action] for chances, m in zip(target, made, strict=True)])
+        predicted, expected = guess(decisions, reward, target)
+        logged = np.exp([m.log_prob for m in decisions])
+        chosen = np.array([chances[m.action] for chances, m in zip(target, decisions, strict=True)])
         return offpolicy.evaluate(reward, logged, chosen, predicted, expected)
 
     def _log(self, serving: ServedPolicy, last: int) -> list[Any]:
-        """(decision, reward) of the last ones that were left to chance and have a reward."""
+        """Return (decision, reward) of the last decisions that were sampled and have a reward."""
         name = serving.config.name
         rewards: dict[str, list[RewardRecord]] = {}
         for entry in self.store.reader.latest("reward", 2 * last, tag=name):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
-        found: list[Any] = []
+        rows: list[Any] = []
         for entry in self.store.reader.latest("decision", last, tag=name):
             if entry.id in rewards and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
                 reward = final_reward(rewards[entry.id], serving.config)
-                found.append((made_of(entry, serving.config)[0], reward))
-        return found
+                rows.append((read_decision(entry, serving.config)[0], reward))
+        return rows
 
     async def explain(self, id: str) -> schema.Explained:
-        """Why a decision went as it did, and what came of those that saw something alike."""
+        """Explain a decision: its distribution, the learned part, and the rewards of similar decisions."""
         serving, waiting = self.service.decision(id)
         return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
 
     def _explain(self, serving: ServedPolicy, id: str, final: float | None) -> schema.Explained:
         entry = self.store.journal.get("decision", id)
         assert entry is not None
-        made, answer = made_of(entry, serving.config)
-        row = made.obs["obs"]
+        decision, answer = read_decision(entry, serving.config)
+        row = decision.obs["obs"]
         first = self._network(serving, serving.versions.numbers[0])
-        then = self._network(serving, made.policy_version)
-        chances = probabilities(then.answer([made.obs])[0], made.action_mask)
-        prior = float(probabilities(first.answer([made.obs])[0], made.action_mask)[made.action])
+        then = self._network(serving, decision.policy_version)
+        chances = probabilities(then.answer([decision.obs])[0], decision.action_mask)
+        prior = float(probabilities(first.answer([decision.obs])[0], decision.action_mask)[decision.action])
         past = [(m, r) for m, r in self._log(serving, 1000) if m.id != id]
         near: list[schema.PastResponse] = []
         if past:
@@ -242,7 +250,7 @@ class Steward:
             decision=answer,
             distribution=chances.tolist(),
             prior=prior,
-            learned=log(float(chances[made.action])) - log(prior),
+            learned=log(float(chances[decision.action])) - log(prior),
             exploration=min(1.0, max(0.0, 1.0 - float(chances.max()))),
             reward=final,
             nearest=near,
@@ -264,27 +272,27 @@ class Steward:
 
 
 def excess(serving: ServedPolicy) -> set[int]:
-    """Places of finished episodes that are too many of one client's: its newest count, up to its share."""
+    """Return indices of finished episodes beyond one client's share; its newest ones count."""
     ready = serving.ledger.ready
-    whose = [serving.tellers.get(episode[-1][0].id, "") for episode in ready]
+    whose = [serving.reward_clients.get(episode[-1][0].id, "") for episode in ready]
     clients = {name for name in whose if name}
     if not clients:
         return set()
     most = max(1, math.floor(max(serving.config.training.client_share, 1.0 / len(clients)) * len(ready)))
     counted: dict[str, int] = {}
-    found: set[int] = set()
+    surplus: set[int] = set()
     for place in reversed(range(len(ready))):
         counted[whose[place]] = counted.get(whose[place], 0) + 1
         if whose[place] and counted[whose[place]] > most:
-            found.add(place)
-    return found
+            surplus.add(place)
+    return surplus
 
 
 def with_values(rollout: Rollout, network: Net) -> Rollout:
-    """The rollout with what the critic says of each step; a truncated one is worth what it was worth before."""
+    """Return the rollout with the critic's values; a truncated step without a known successor uses its own value."""
     obs = rollout.obs["obs"]
     value = network.values(obs.reshape(-1, obs.shape[-1])).reshape(rollout.reward.shape).astype(np.float64)
     after = np.zeros_like(value)
     after[:-1] = value[1:]
-    given = np.where(np.isnan(rollout.next_value), value, rollout.next_value)
-    return replace(rollout, value=value, next_value=np.where(rollout.truncated, given, after))
+    bootstrap = np.where(np.isnan(rollout.next_value), value, rollout.next_value)
+    return replace(rollout, value=value, next_value=np.where(rollout.truncated, bootstrap, after))

@@ -1,4 +1,4 @@
-"""One policy in memory: its decisions, what came of them, and how both are written down."""
+"""One policy in memory: its decisions, their rewards, and their stored form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from surefoot.data.experience import Decision as Made
+from surefoot.data.experience import Decision
 from surefoot.data.journal import Entry
 from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders.encoder import Cached, Encoder, HashingEncoder
@@ -25,14 +25,14 @@ from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import Net, net_of, probabilities
 from surefoot.server.http.problems import Refused
 
+# Rewards in the mean that a policy reports.
 RECENT = 1000
-"""Rewards that a mean is told of."""
+# Numbers in all candidates of a decision: 4 MB of float32, a fifth of the time that a request may take.
 MOST_NUMBERS = 1 << 20
-"""Of all candidates of a decision together."""
 
 
 class RewardRecord(NamedTuple):
-    """A reward as it was told."""
+    """A reward as it was received."""
 
     value: float
     parts: dict[str, float]
@@ -40,7 +40,7 @@ class RewardRecord(NamedTuple):
     truncated: bool
     id: str = ""
     client: str = ""
-    """Whose it is, in a few letters."""
+    """Short hash of the client that sent it."""
 
     def same(self, other: RewardRecord) -> bool:
         """Return whether the same reward came again, from any client."""
@@ -49,19 +49,19 @@ class RewardRecord(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class TrackedDecision:
-    """A decision and what has come of it so far."""
+    """A decision and its rewards so far."""
 
     policy: str
     asked: str
-    """How it was asked, so that another question under the same id is told from a retry."""
+    """Hash of the request's options: distinguishes a retry from another request with the same id."""
     raw: bytes
-    """What was seen, for the same reason; empty once the disk has it."""
+    """Bytes of the observation, for the same purpose; empty once it is on disk."""
     waiters: list[Callable[[Exception | None], None]] | None = None
     """Called when the decision is on disk; a retry waits for it too. None: it is on disk."""
     telling: asyncio.Future[None] | None = None
-    """Done when the disk has the reward that was told last."""
+    """Done when the last reward is on disk."""
     answer: schema.DecisionResponse | None = None
-    made: Made | None = None
+    decision: Decision | None = None
     deferred: bool = False
     learns: bool = True
     rewards: list[RewardRecord] = field(default_factory=list[RewardRecord])
@@ -70,24 +70,24 @@ class TrackedDecision:
 
     @property
     def answered(self) -> schema.DecisionResponse:
-        """The answer, of a decision that was made."""
+        """The answer; the decision must have been made."""
         assert self.answer is not None
         return self.answer
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A question that can be answered."""
+    """A validated request."""
 
     id: str
     new: schema.NewDecision
-    seen: dict[str, np.ndarray]
-    """`obs` [size], and `candidates` [K, size] where it brings some."""
+    obs: dict[str, np.ndarray]
+    """`obs` [size], and `candidates` [K, size] if it has some."""
     mask: np.ndarray | None
     names: Sequence[str]
-    """What there is to choose from."""
+    """Names of the actions, or ids of the candidates."""
     manner: str
-    """A hash of all options but the observation, so that a retry is told from another question; empty by default."""
+    """Hash of all options but the observation, to recognise a retry; empty if all have their defaults."""
     raw: bytes
 
 
@@ -103,14 +103,14 @@ class ServedPolicy:
     ledger: Ledger = field(default_factory=Ledger)
     recent: deque[float] = field(default_factory=lambda: deque[float](maxlen=RECENT))
     due: deque[tuple[float, str]] = field(default_factory=deque[tuple[float, str]])
-    """(when, which): decisions that wait for a reward, by the time their wait is over."""
-    made: int = 0
+    """(expiry time, id) of decisions that wait for a reward, in this order."""
+    decision_count: int = 0
     rewarded: int = 0
     learning: str | None = None
-    """The job that runs."""
+    """Id of the running update job."""
     unlearned: list[str] = field(default_factory=list[str])
-    tellers: dict[str, str] = field(default_factory=dict[str, str])
-    """{decision: whose reward closed it}, until it is learned from."""
+    reward_clients: dict[str, str] = field(default_factory=dict[str, str])
+    """{decision id: client whose reward closed it}, until it is learned from."""
     encoder: Encoder | None = None
     everything: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
     """The mask that allows all actions."""
@@ -128,12 +128,12 @@ class ServedPolicy:
 
 
 def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> DecisionRequest:
-    """The question, looked at: what it sees, what there is to choose from, what is allowed, how it is asked."""
+    """Validate a request: its observation, candidates, mask and options."""
     row, raw = _row(new, config, encoder, pointer)
-    seen, names = {"obs": row}, config.actions
+    obs, names = {"obs": row}, config.actions
     if config.choose == "candidates":
-        names, seen["candidates"] = _described(new, config, encoder, pointer)
-        raw += seen["candidates"].tobytes()
+        names, obs["candidates"] = _described(new, config, encoder, pointer)
+        raw += obs["candidates"].tobytes()
     elif new.candidates is not UNSET:
         raise Refused("invalid", "this policy chooses from its own actions", pointer=f"{pointer}/candidates")
     mask = None
@@ -143,14 +143,14 @@ def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | No
             detail = f"the mask has {len(names)} entries, at least one of them true"
             raise Refused("invalid", detail, pointer=f"{pointer}/mask")
     if new.mode == "apprentice":
-        taken_of(new, mask, len(names), pointer)
+        application_action(new, mask, len(names), pointer)
     id = ordered_id() if new.decision_id is UNSET else new.decision_id
     how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject, new.mask)
-    manner = ""  # of most decisions, which leave all of this at its default
+    manner = ""  # most requests have all defaults: no hash to compute and store
     if how != _PLAIN or new.candidates is not UNSET:
         options = repr((how, () if new.candidates is UNSET else names))
         manner = hashlib.blake2b(options.encode(), digest_size=16).hexdigest()
-    return DecisionRequest(id, new, seen, mask, names, manner, raw)
+    return DecisionRequest(id, new, obs, mask, names, manner, raw)
 
 
 _PLAIN = ("live", UNSET, False, False, False, UNSET, UNSET, UNSET)
@@ -158,7 +158,7 @@ _POOL = bytearray()
 
 
 def ordered_id() -> str:
-    """A UUID of version 7: those made later sort later, so that the store's index grows at its end."""
+    """Return a UUID of version 7: later ones sort later, so that the store's index grows at its end."""
     if len(_POOL) < 10:
         _POOL.extend(os.urandom(4000))
     r = _POOL[-10:].hex()
@@ -170,7 +170,7 @@ def ordered_id() -> str:
 def _row(
     new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str
 ) -> tuple[np.ndarray, bytes]:
-    """[size] float32, however it was sent, and its bytes."""
+    """Return the observation, [size] float32, and its bytes."""
     b64, numbers, text = new.embedding_b64, new.embedding, new.text
     if (b64 is not UNSET) + (numbers is not UNSET) + (text is not UNSET) != 1:
         raise Refused("invalid", "give one of embedding, embedding_b64 and text", pointer=pointer or "/")
@@ -194,7 +194,7 @@ def _floats(
         where = f"{pointer}/embedding"
         assert numbers is not UNSET
         if len(numbers) != size:
-            raise Refused("invalid", f"{len(numbers)} numbers; this policy sees {size}", pointer=where)
+            raise Refused("invalid", f"{len(numbers)} numbers; this policy expects {size}", pointer=where)
         row = np.array(numbers, np.float32)
         raw = row.tobytes()
     if not math.isfinite(row @ row) and not np.isfinite(row).all():
@@ -205,9 +205,9 @@ def _floats(
 def _described(
     new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str
 ) -> tuple[list[str], np.ndarray]:
-    """Return the ids of the candidates, and what they are like, [K, size]."""
+    """Return the ids of the candidates and their embeddings, [K, size]."""
     if new.candidates is UNSET:
-        raise Refused("invalid", "give candidates: this policy has no actions of its own", pointer=pointer or "/")
+        raise Refused("invalid", "pass candidates: this policy has no fixed actions", pointer=pointer or "/")
     names = [each.id for each in new.candidates]
     if len(set(names)) != len(names):
         twice = next(place for place, name in enumerate(names) if name in names[:place])
@@ -224,8 +224,8 @@ def _described(
     texts: dict[int, str] = {}
     for place, each in enumerate(new.candidates):
         where = f"{pointer}/candidates/{place}"
-        given = (each.embedding is not UNSET) + (each.embedding_b64 is not UNSET) + (each.description is not UNSET)
-        if given != 1:
+        forms = (each.embedding is not UNSET) + (each.embedding_b64 is not UNSET) + (each.description is not UNSET)
+        if forms != 1:
             raise Refused("invalid", "give one of description, embedding and embedding_b64", pointer=where)
         if each.description is UNSET:
             rows[place], _ = _floats(each.embedding, each.embedding_b64, size, where)
@@ -239,45 +239,45 @@ def _described(
     return names, rows
 
 
-def taken_of(new: schema.NewDecision, mask: np.ndarray | None, actions: int, pointer: str) -> int:
+def application_action(new: schema.NewDecision, mask: np.ndarray | None, actions: int, pointer: str) -> int:
     if new.action is UNSET or new.action >= actions or (mask is not None and not mask[new.action]):
-        raise Refused("invalid", "an apprentice is told an action that is allowed", pointer=f"{pointer}/action")
+        raise Refused("invalid", "mode apprentice requires an allowed action", pointer=f"{pointer}/action")
     return int(new.action)
 
 
-def value_of(told: schema.NewReward, bounds: tuple[float, float]) -> float:
-    """One number, within what the policy declared."""
-    if told.value is UNSET and told.parts is UNSET:
+def value_of(reward: schema.NewReward, bounds: tuple[float, float]) -> float:
+    """Return the reward as one number within the policy's range."""
+    if reward.value is UNSET and reward.parts is UNSET:
         raise Refused("invalid", "give value, or parts", pointer="/value")
-    value = sum(told.parts.values()) if told.value is UNSET and told.parts is not UNSET else told.value
+    value = sum(reward.parts.values()) if reward.value is UNSET and reward.parts is not UNSET else reward.value
     number = float(value)  # pyright: ignore[reportArgumentType]
     if not bounds[0] <= number <= bounds[1]:
         raise Refused("invalid", f"{number:g} lies outside of {bounds[0]:g} … {bounds[1]:g}", pointer="/value")
     return number
 
 
-def told_chances(chances: np.ndarray, digits: int | None) -> list[float]:
-    """As they are told; rounded, so that asking often says less of the policy, where the service was started so."""
+def rounded_chances(chances: np.ndarray, digits: int | None) -> list[float]:
+    """Return the probabilities, rounded to `digits` if set: rounding makes it harder to copy the policy."""
     return chances.tolist() if digits is None else np.round(chances, digits).tolist()
 
 
 def chances_of(serving: ServedPolicy, new: schema.NewDecision, digits: int | None = None) -> schema.Chances:
-    """What would be chosen how often."""
+    """Return the distribution for a request without making a decision."""
     asked = ask(new, serving.config, serving.encoder, "")
-    chances = probabilities(serving.network.answer([asked.seen])[0], asked.mask)
+    chances = probabilities(serving.network.answer([asked.obs])[0], asked.mask)
     return schema.Chances(
         policy=serving.config.name,
         policy_version=serving.version,
-        distribution=told_chances(chances, digits),
+        distribution=rounded_chances(chances, digits),
         names=list(asked.names),
     )
 
 
 class StoredDecision(msgspec.Struct, kw_only=True):
-    """A decision as the store keeps it; what was seen lies beside it, as it lies in memory."""
+    """A decision in the store; the observation is stored beside it as raw float32."""
 
     answer: msgspec.Raw
-    """The very bytes that were answered."""
+    """The JSON of the answer, unchanged."""
     log_prob: float
     episode: str
     asked: str
@@ -286,34 +286,34 @@ class StoredDecision(msgspec.Struct, kw_only=True):
     mask: list[bool] | None = None
     subject: str = ""
     candidates: list[str] | None = None
-    """Their ids, where it brought some."""
+    """Ids of the candidates, if the request had some."""
     client: str = ""
 
 
-def made_of(entry: Entry, config: schema.NewPolicy) -> tuple[Made, schema.DecisionResponse]:
-    """What was kept, and what was seen beside it."""
+def read_decision(entry: Entry, config: schema.NewPolicy) -> tuple[Decision, schema.DecisionResponse]:
+    """Return the decision and the answer of a stored entry."""
     body: dict[str, Any] = entry.body
     answer = msgspec.convert(body["answer"], schema.DecisionResponse)
     rows = np.frombuffer(entry.raw or b"", np.float32).reshape(-1, config.embedding_size)
-    given = body.get("candidates")
-    seen = {"obs": rows[0]} if given is None else {"obs": rows[0], "candidates": rows[1:]}
-    actions = len(config.actions) if given is None else len(given)
+    candidates = body.get("candidates")
+    obs = {"obs": rows[0]} if candidates is None else {"obs": rows[0], "candidates": rows[1:]}
+    actions = len(config.actions) if candidates is None else len(candidates)
     mask = np.ones(actions, bool) if body["mask"] is None else np.array(body["mask"], bool)
-    made = Made(
+    decision = Decision(
         id=answer.decision_id,
         episode=body["episode"],
-        obs=seen,
+        obs=obs,
         action=answer.action,
         log_prob=float(body["log_prob"]),
         value=0.0,
         policy_version=answer.policy_version,
         action_mask=mask,
     )
-    return made, answer
+    return decision, answer
 
 
 def final_reward(rewards: Sequence[RewardRecord], config: schema.NewPolicy) -> float:
-    """Return the reward that a decision counts with: of several as the policy aggregates them, without any its default."""
+    """Return the reward of a decision: aggregated as the policy declares, or the default without any."""
     value = config.default_reward
     if rewards:
         value = sum(r.value for r in rewards) if config.aggregation == "sum" else rewards[-1].value

@@ -1,4 +1,4 @@
-"""The verbs of the service, without a word of HTTP: decide, activate, reward. One event loop owns all of it."""
+"""The operations of the service, independent of HTTP: decide, activate, reward. All run in one event loop."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from surefoot.server.decisions.served_policy import (
     TrackedDecision,
     ask,
     final_reward,
-    made_of,
+    read_decision,
     value_of,
 )
 from surefoot.server.decisions.store import Durability, Store, settle
 from surefoot.server.http.problems import Refused
 
-KEPT = 20_000
-"""Closed decisions that are kept in memory, for retries and rewards; older ones are looked up on the disk."""
+# Closed decisions in memory, for retries and late rewards; older ones are read from disk. About 0.8 kB each.
+IN_MEMORY = 20_000
 
 
 class Service:
@@ -64,17 +64,17 @@ class Service:
         self.decisions: dict[str, TrackedDecision] = {}
         self.draining = False
         self.learned_from: Callable[[ServedPolicy], object] = lambda serving: None
-        """Called when enough is finished for an update; the steward begins one."""
+        """Called when enough decisions are finished for an update."""
         self.bootstraps: dict[str, float] = {}
-        """What a truncated decision's successor is worth, where the caller knows; else the critic is asked."""
+        """Value of a truncated decision's successor, if the caller knows it; otherwise the critic estimates it."""
         self._forgot = False
-        """True once there are decisions that only the disk knows."""
+        """True once some decisions are on disk only."""
         self._rng = np.random.default_rng(seed)
         self._turns = DecisionBatcher(self, self._rng)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Take up what the store knows."""
+        """Load policies and recent decisions from the store."""
         self.store.start(asyncio.get_running_loop())
         for entry in self.store.reader.scan("policy"):
             config = msgspec.convert(entry.body, schema.NewPolicy)
@@ -89,7 +89,7 @@ class Service:
         self.spawn(expire_for_ever())
 
     async def close(self) -> None:
-        """Stop learning, write what waits."""
+        """Stop learning and write all pending entries."""
         self.draining = True
         for task in list(self._tasks):
             task.cancel()
@@ -98,7 +98,7 @@ class Service:
         self._lock.__exit__(None, None, None)
 
     async def create(self, new: schema.NewPolicy) -> schema.PolicyResponse:
-        """A new policy, its first version untrained."""
+        """Create a policy; its first version is untrained."""
         low, high = new.reward_range
         if not low < high or not low <= new.default_reward <= high:
             raise Refused(
@@ -123,26 +123,26 @@ class Service:
         return self.describe(serving)
 
     def policy(self, name: str) -> ServedPolicy:
-        """The policy of that name."""
+        """Return the policy with this name."""
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]
 
     def describe(self, serving: ServedPolicy) -> schema.PolicyResponse:
-        """How a policy is doing."""
+        """Return a policy's settings and statistics."""
         numbers = serving.versions.numbers
         return schema.PolicyResponse(
             **{f: getattr(serving.config, f) for f in serving.config.__struct_fields__},
             version=serving.version,
             newest=numbers[-1] if numbers else 0,
             canary=None if serving.canary is None else serving.canary[:2],
-            decisions=serving.made,
+            decisions=serving.decision_count,
             rewards=serving.rewarded,
             mean_reward=float(np.mean(serving.recent)) if serving.recent else None,
         )
 
     async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.DecisionResponse]:
-        """Choose for each; the same id gives the same answer, and is sampled once."""
+        """Decide for each request; the same id always gets the same answer."""
         done: asyncio.Future[list[schema.DecisionResponse]] = asyncio.get_running_loop().create_future()
         self.begin(name, wanted, lambda result: settle(done, result))
         return await done
@@ -153,7 +153,7 @@ class Service:
         wanted: Sequence[schema.NewDecision],
         then: Callable[[list[schema.DecisionResponse] | Exception], None],
     ) -> None:
-        """Choose for each, and call `then` once the disk has all of them. Raises what is wrong with the questions."""
+        """Decide for each request and call `then` once all are on disk. Raise `Refused` for invalid requests."""
         serving = self.policy(name)
         many = len(wanted) > 1
         asked = [
@@ -184,7 +184,7 @@ class Service:
     def _admit(
         self, serving: ServedPolicy, asked: Sequence[DecisionRequest]
     ) -> tuple[dict[str, TrackedDecision], list[DecisionRequest]]:
-        """Each question's place, and those that are new. Refused where an id was used for another question."""
+        """Return the decision of each request, and the new requests. Refuse an id that was used with another body."""
         waiting: dict[str, TrackedDecision] = {}
         fresh: dict[str, DecisionRequest] = {}
         for a in asked:
@@ -193,25 +193,25 @@ class Service:
                 known = TrackedDecision(policy=serving.config.name, asked=a.manner, raw=a.raw, waiters=[])
                 fresh[a.id] = a
             elif known.policy != serving.config.name or known.asked != a.manner or self._raw(a.id, known) != a.raw:
-                raise Refused("conflict", f"decision {a.id!r} was asked for with another body")
+                raise Refused("conflict", f"decision {a.id!r} exists with another body")
             waiting[a.id] = known
         for id in fresh:
             self.decisions[id] = waiting[id]
         return waiting, list(fresh.values())
 
     def _raw(self, id: str, known: TrackedDecision) -> bytes:
-        """What a known decision saw."""
+        """Return the observation of a known decision."""
         if known.raw:
             return known.raw
         entry = self.store.journal.get("decision", id)
         return b"" if entry is None else entry.raw or b""
 
     def count_in(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        """A decision was made and is on the disk."""
-        serving.made += 1
+        """Count a decision that is on disk."""
+        serving.decision_count += 1
         if not waiting.deferred:
             self._open_for_reward(serving, waiting)
-        while len(self.decisions) > KEPT:
+        while len(self.decisions) > IN_MEMORY:
             oldest = next(iter(self.decisions))
             if self.decisions[oldest].final is None:
                 break
@@ -219,13 +219,13 @@ class Service:
             self._forgot = True
 
     def _open_for_reward(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        assert waiting.made is not None
+        assert waiting.decision is not None
         serving.due.append((waiting.answered.expires_at, waiting.answered.decision_id))
         if waiting.learns:
-            serving.ledger.open(waiting.made)
+            serving.ledger.open(waiting.decision)
 
     def find(self, id: str) -> TrackedDecision | None:
-        """The decision of that id, from the disk if memory has let go of it; None if it was never made."""
+        """Return the decision with this id, from memory or disk; None if it is unknown."""
         known = self.decisions.get(id)
         if known is not None or not self._forgot:
             return known
@@ -238,34 +238,35 @@ class Service:
         )
 
     def decision(self, id: str) -> tuple[ServedPolicy, TrackedDecision]:
-        """The decision of that id, whichever policy made it."""
+        """Return the decision with this id and its policy."""
         waiting = self.find(id)
         if waiting is None or waiting.answer is None or waiting.policy not in self.policies:
             raise Refused("unknown", f"there is no decision {id!r}")
         return self.policies[waiting.policy], waiting
 
     async def activate(self, id: str) -> schema.DecisionResponse:
-        """A deferred decision was carried out: from now on its time runs and it counts."""
+        """Activate a deferred decision: its waiting time starts and it will be learned from."""
         serving, waiting = self.decision(id)
         if waiting.deferred:
             expires = self.clock() + serving.config.wait_seconds
             await self.store.write(Entry(kind="activated", id=id, tag=serving.config.name, body=expires))
-            if waiting.deferred:  # nobody else was faster
+            if waiting.deferred:  # no concurrent request was faster
                 waiting.deferred, waiting.answered.expires_at = False, expires
                 self._open_for_reward(serving, waiting)
         return waiting.answered
 
-    async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
-        """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
+    async def reward(self, id: str, new_reward: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
+        """Store the reward of a decision. A repeated request changes nothing; another value is refused, or added."""
         serving, waiting = self.decision(id)
-        value = value_of(told, serving.config.reward_range)
-        parts = {} if told.parts is UNSET else dict(told.parts)
-        named = "" if told.reward_id is UNSET else told.reward_id
-        new = RewardRecord(value, parts, told.terminated and not told.truncated, told.truncated, named, client)
+        value = value_of(new_reward, serving.config.reward_range)
+        parts = {} if new_reward.parts is UNSET else dict(new_reward.parts)
+        named = "" if new_reward.reward_id is UNSET else new_reward.reward_id
+        truncated = new_reward.truncated
+        new = RewardRecord(value, parts, new_reward.terminated and not truncated, truncated, named, client)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
-        if self._was_told(waiting, new, adds=how == "sum"):
+        if self._is_repeat(waiting, new, adds=how == "sum"):
             if waiting.telling is not None:
                 await asyncio.shield(waiting.telling)
             return schema.RewardResponse(decision_id=id, value=value, status="replayed")
@@ -282,11 +283,11 @@ class Service:
         counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
         return schema.RewardResponse(decision_id=id, value=counted, status="added" if number else "stored")
 
-    def _was_told(self, waiting: TrackedDecision, new: RewardRecord, *, adds: bool) -> bool:
-        """Whether it is the same reward once more; where rewards add up, only an id can tell."""
+    def _is_repeat(self, waiting: TrackedDecision, new: RewardRecord, *, adds: bool) -> bool:
+        """Return whether the reward is a repetition; where rewards are summed, only its id can show that."""
         if new.id and (known := next((r for r in waiting.rewards if r.id == new.id), None)) is not None:
             if not known.same(new):
-                raise Refused("conflict", f"reward {new.id!r} was told before, and was another")
+                raise Refused("conflict", f"reward {new.id!r} exists with another value")
             return True
         return bool(waiting.rewards) and waiting.rewards[-1].same(new) and (not adds or waiting.final is not None)
 
@@ -311,12 +312,12 @@ class Service:
             self.finish(serving, waiting)
 
     def finish(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        """Close a decision with what it has, or with the default reward."""
-        config, told = serving.config, waiting.rewards
-        terminated, truncated = (told[-1].terminated, told[-1].truncated) if told else (True, False)
-        waiting.final, waiting.made = final_reward(told, config), None
+        """Close a decision with its rewards, or with the default reward."""
+        config, rewards = serving.config, waiting.rewards
+        terminated, truncated = (rewards[-1].terminated, rewards[-1].truncated) if rewards else (True, False)
+        waiting.final, waiting.decision = final_reward(rewards, config), None
         serving.recent.append(waiting.final)
-        serving.rewarded += bool(told)
+        serving.rewarded += bool(rewards)
         if not waiting.learns:
             return
         id = waiting.answered.decision_id
@@ -332,8 +333,8 @@ class Service:
         except DecisionError:  # dropped by the ledger because too many were open
             return
         serving.unlearned.append(id)
-        if told:
-            serving.tellers[id] = told[-1].client
+        if rewards:
+            serving.reward_clients[id] = rewards[-1].client
         training = config.training
         if (
             training.automatic
@@ -343,7 +344,7 @@ class Service:
             self.learned_from(serving)
 
     def expire(self) -> int:
-        """Close what waited too long; how many there were."""
+        """Close decisions whose waiting time is over; return how many."""
         now, count = self.clock(), 0
         for serving in self.policies.values():
             while serving.due and serving.due[0][0] < now:
@@ -363,26 +364,26 @@ class Service:
         return ServedPolicy.load(config, versions)
 
     def _recall(self) -> None:
-        """Decisions and rewards of before, as they were acknowledged."""
+        """Load acknowledged decisions and rewards from disk."""
         learned = {id for e in self.store.reader.scan("version") for id in e.body["decisions"]}
         activated = {e.id: float(e.body) for e in self.store.reader.scan("activated")}
         rewards: dict[str, list[RewardRecord]] = {}
-        for entry in self.store.reader.latest("reward", 2 * KEPT):
+        for entry in self.store.reader.latest("reward", 2 * IN_MEMORY):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         counts = self.store.reader.tallies("decision")
         for name, serving in self.policies.items():
-            serving.made = counts.get(name, (0, 0.0, 0))[0]
-        self._forgot = sum(count for count, _, _ in counts.values()) > KEPT
-        for entry in self.store.reader.latest("decision", KEPT):
+            serving.decision_count = counts.get(name, (0, 0.0, 0))[0]
+        self._forgot = sum(count for count, _, _ in counts.values()) > IN_MEMORY
+        for entry in self.store.reader.latest("decision", IN_MEMORY):
             if (serving := self.policies.get(entry.tag)) is None:
                 continue
-            made, answer = made_of(entry, serving.config)
+            decision, answer = read_decision(entry, serving.config)
             waiting = TrackedDecision(
                 policy=entry.tag,
                 asked=entry.body["asked"],
                 raw=b"",
                 answer=answer,
-                made=made,
+                decision=decision,
                 deferred=entry.body["deferred"],
                 learns=entry.body["learns"] and entry.id not in learned,
                 rewards=rewards.get(entry.id, []),
@@ -397,7 +398,7 @@ class Service:
                 self.finish(serving, waiting)
 
     def spawn(self, work: Any) -> None:
-        """Run something beside the requests, until it is done or the service closes."""
+        """Run a coroutine in the background until it is done or the service closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
-"""What the service must not forget, in one SQLite file: an answer goes out when what it says is on the disk.
+"""The durable store of the service: one SQLite file. A response is sent after its content is on disk.
 
-Requests that come in together share a commit. The event loop writes it into SQLite's write-ahead log, which takes
-microseconds; a thread waits for the disk, which takes milliseconds, and what comes in meanwhile is the next commit.
+Concurrent requests share a commit. The event loop writes it to SQLite's write-ahead log, which takes microseconds; a
+thread waits for the disk, which takes milliseconds. Requests that arrive meanwhile form the next commit.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from surefoot.server.http.problems import Refused
 __all__ = ["Durability", "Store"]
 
 Then = Callable[[Exception | None], None]
-"""Called once with None when it is committed, or with why it is not."""
+"""Called once with None after the commit, or with the error."""
 Group = list[tuple[Sequence[Row], Then]]
 
+# Bytes per page of the file: an embedding of 1,536 numbers fits into one.
 PAGE = 8192
-"""Bytes of a page of the file: an embedding of 1,536 numbers fits into one."""
+# Seconds between looks at the size of the write-ahead log.
 FOLD_EVERY = 0.25
+# Size from which the log is checkpointed while the writer continues, and size from which the writer waits: the log must not
+# outgrow the disk when commits come faster than checkpoints.
 FOLD_BYTES, HOLD_BYTES = 8 << 20, 32 << 20
-"""From how long a write-ahead log on it is folded into the file beside the writer, and with the writer waiting."""
 
 
 class Store:
-    """The journal and who waits for it. `write` returns, `submit` calls back, once entries are committed."""
+    """The journal and its pending commits. `write` returns, and `submit` calls back, after the commit."""
 
     def __init__(self, path: Path, *, durability: Durability = "disk", backlog: int = 10_000) -> None:
-        # Not FULL: what FULL adds is to wait for the disk after each commit, and that is done here, in a thread.
+        # Not FULL: it would block the event loop on the disk after each commit; here a thread waits for the disk.
         self.journal = Journal(path, durability="process", page_size=PAGE)
         self.journal.disable_auto_checkpoint()
         self.reader = Journal(path, durability="process")
-        """For long reads, which must not keep the writer waiting."""
+        """Connection for long reads, so that they do not block the writer."""
         self.durability, self.backlog = durability, backlog
         self._log = os.open(f"{path}-wal", os.O_RDWR | os.O_CREAT, 0o644)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,7 +51,7 @@ class Store:
         self._syncing: Group = []
         self._held = False
         self._grown = 0
-        """Bytes that were written since the log was last folded."""
+        """Bytes written since the last checkpoint of the log."""
         self._closing = False
         self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
         """True: sync the log. False: end the thread."""
@@ -58,7 +60,7 @@ class Store:
         self._over = threading.Event()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to write, for callers in this loop."""
+        """Start the threads; callbacks run in this loop."""
         self._loop = loop
         self._thread = threading.Thread(target=self._sync_for_ever, args=(loop,), name="surefoot-disk", daemon=True)
         self._thread.start()
@@ -66,13 +68,13 @@ class Store:
         self._folder.start()
 
     async def write(self, *entries: Entry) -> None:
-        """Commit entries together; raises, and nothing is written, if the disk does not take them."""
+        """Commit entries in one transaction; raise if nothing could be written."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.submit([row_of(entry) for entry in entries], lambda error: settle(done, error))
         await done
 
     def submit(self, rows: Sequence[Row], then: Then) -> None:
-        """Commit rows with all that waits; `then` is called in the loop. Raises where nothing more can wait."""
+        """Add rows to the next commit; `then` is called in the loop. Raise if the backlog is full."""
         if self._closing:
             raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
         if len(self._waiting) >= self.backlog:
@@ -82,7 +84,7 @@ class Store:
             self._commit()
 
     def close(self) -> None:
-        """Write what waits, then let go of the file."""
+        """Write pending entries and close the file."""
         self._over.set()
         if self._folder is not None:
             self._folder.join()
@@ -91,7 +93,7 @@ class Store:
             self._thread.join()
         self._held, group = False, self._syncing
         self._syncing = []
-        _tell(group, None if self.durability == "process" else self._sync())
+        _notify(group, None if self.durability == "process" else self._sync())
         while self._waiting:
             self._commit(aside=False)
         self._closing = True
@@ -100,22 +102,22 @@ class Store:
         os.close(self._log)
 
     def _commit(self, *, aside: bool = True) -> None:
-        """Everything that waits, as one transaction; acknowledged now, or when the disk has it."""
+        """Commit everything pending in one transaction; acknowledge now, or after the disk sync."""
         group, self._waiting = self._waiting, []
         rows = [row for rows, _ in group for row in rows]
         self._grown += sum(len(row[5]) + len(row[6] or b"") for row in rows) + PAGE
         try:
             self.journal.put_rows(rows)
         except (JournalError, sqlite3.Error, OSError) as why:
-            _tell(group, _refusal(why))
+            _notify(group, _refusal(why))
             return
         if self.durability == "process":
-            _tell(group, None)
+            _notify(group, None)
         elif aside:
             self._syncing = group
             self._orders.put(True)
         else:
-            _tell(group, self._sync())
+            _notify(group, self._sync())
 
     def _sync(self) -> Exception | None:
         try:
@@ -131,11 +133,11 @@ class Store:
     def _synced(self, error: Exception | None) -> None:
         group, self._syncing = self._syncing, []
         if self._waiting and not self._held:
-            self._commit()  # the disk is kept busy while answers go out
-        _tell(group, error)
+            self._commit()  # the disk works on the next commit while responses are sent
+        _notify(group, error)
 
     def _fold_for_ever(self) -> None:
-        """Fold the log into the file now and then; where it grows all the same, with the writer waiting."""
+        """Checkpoint the log periodically; if it still grows, with the writer paused."""
         folder: Journal | None = None
         while not self._over.wait(FOLD_EVERY):
             if self._grown < FOLD_BYTES:
@@ -147,12 +149,12 @@ class Store:
                     self._hold(folder)
                 self._grown -= grown
             except (JournalError, sqlite3.Error):
-                time.sleep(FOLD_EVERY)  # busy, or the disk is full: the log is whole, and it is tried again
+                time.sleep(FOLD_EVERY)  # busy, or the disk is full: the log is intact, retry later
         if folder is not None:
             folder.close()
 
     def _hold(self, folder: Journal) -> None:
-        """All of the log is folded, and begins anew with the next commit."""
+        """Checkpoint the whole log with the writer paused, so that the next commit restarts it."""
         assert self._loop is not None
         held = threading.Event()
 
@@ -176,7 +178,7 @@ class Store:
 
 
 def settle(done: asyncio.Future[Any], result: Any) -> None:
-    """Finish a future with a result, or with an exception if it is one; not if nobody waits for it any more."""
+    """Set the result or exception of a future, unless it was cancelled."""
     if done.cancelled():
         return
     if isinstance(result, Exception):
@@ -185,7 +187,7 @@ def settle(done: asyncio.Future[Any], result: Any) -> None:
         done.set_result(result)
 
 
-def _tell(group: Group, error: Exception | None) -> None:
+def _notify(group: Group, error: Exception | None) -> None:
     for _, then in group:
         then(error)
 

@@ -37,7 +37,7 @@ def _learning(steward: Steward) -> list[str]:
     rewarded, finished = "Number of decisions with a reported reward.", "Finished decisions not yet learned from."
     states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
     return [
-        *each("surefoot_decisions_total", "counter", "Number of decisions.", lambda s: s.made),
+        *each("surefoot_decisions_total", "counter", "Number of decisions.", lambda s: s.decision_count),
         *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
         *each("surefoot_reward_mean", "gauge", "Mean of the most recent rewards.", mean),
         *each("surefoot_decisions_waiting", "gauge", "Decisions waiting for a reward.", lambda s: s.ledger.waiting),

@@ -22,7 +22,7 @@ _CHUNK = 1 << 16
 
 
 class Position(msgspec.Struct, kw_only=True):
-    """The fields of a line that tell where it stands; also decodes kinds of later versions."""
+    """The fields of a line that give its position; also decodes kinds of later versions."""
 
     seq: int
     v: str

@@ -29,7 +29,7 @@ def test_the_own_description_has_the_largest_cosine(encoder):
 
 def test_unknown_names_and_empty_descriptions_are_refused(encoder):
     options = Options(encoder)
-    with pytest.raises(ConfigError, match="both must say something"):
+    with pytest.raises(ConfigError, match="neither may be empty"):
         options.add("a", " ")
     with pytest.raises(UnknownOption, match="none yet"):
         options.allowed(["a"])

@@ -120,7 +120,7 @@ def test_an_observation_of_another_shape_than_its_space_is_refused_at_reset() ->
         def first(self) -> Any:
             return np.zeros(3), {}
 
-    with pytest.raises(EnvError, match=r"\[3\], but its space says \[1\]"):
+    with pytest.raises(EnvError, match=r"\[3\], but its space has \[1\]"):
         EnvsWorld([Wide]).reset(0)
 
 

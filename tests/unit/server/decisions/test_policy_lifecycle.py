@@ -79,7 +79,7 @@ def test_no_client_makes_up_more_than_its_share_of_an_update(tmp_path, counts, s
         await told_by(service, counts)
         job = await service.steward.finished(await service.steward.update("greet"))
         again = service.policy("greet")
-        return job.result["left_out"], len(again.ledger), again.tellers
+        return job.result["left_out"], len(again.ledger), again.reward_clients
 
     training = schema.TrainingBody(automatic=False, least=4, client_share=share)
     assert run(tmp_path, story, training=training) == (left_out, 0, {})

@@ -50,7 +50,7 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path, changes, pointer):
     async def story(service):
         with refused("invalid", pointer):
             await service.decide("greet", [asked(**changes)])
-        assert service.policy("greet").made == 0
+        assert service.policy("greet").decision_count == 0
 
     run(tmp_path, story)
 

@@ -42,7 +42,7 @@ def test_the_same_id_is_sampled_once_and_another_question_under_it_refused(tmp_p
         assert first == again
         with refused("conflict"):
             await service.decide("greet", [asked("x", embedding=[0.0] * 4)])
-        return service.policy("greet").made
+        return service.policy("greet").decision_count
 
     assert run(tmp_path, story) == 1
 
@@ -208,7 +208,7 @@ def test_an_id_belongs_to_one_policy(tmp_path):
 
 
 def test_what_memory_forgot_the_disk_knows(tmp_path, monkeypatch):
-    monkeypatch.setattr("surefoot.server.decisions.service.KEPT", 3)
+    monkeypatch.setattr("surefoot.server.decisions.service.IN_MEMORY", 3)
 
     async def story(service):
         first = (await service.decide("greet", [asked("d0")]))[0]

@@ -71,7 +71,7 @@ def test_looking_at_the_distribution_decides_nothing(serving):
         told = (
             await ask("POST", "/v1/policies/greet/distribution", {"embedding": ROW, "mask": [True, False, True]})
         ).json
-        return told, ask.service.policy("greet").made
+        return told, ask.service.policy("greet").decision_count
 
     told, made = serving(story)
     assert made == 0
@@ -103,7 +103,7 @@ def test_many_decisions_are_made_together_or_not_at_all(serving):
         raw = base64.b64encode(np.array(ROW, "<f4").tobytes()).decode()
         good = await ask("POST", f"{DECIDE}/batch", {"decisions": [{"embedding_b64": raw}] * 3})
         bad = await ask("POST", f"{DECIDE}/batch", {"decisions": [{"embedding": ROW}, {"embedding": [1]}]})
-        return good, bad, ask.service.policy("greet").made
+        return good, bad, ask.service.policy("greet").decision_count
 
     good, bad, made = serving(story)
     assert len({d["decision_id"] for d in good.json["decisions"]}) == 3

@@ -37,7 +37,7 @@ DECIDE = "/v1/policies/greet/decisions"
 def test_what_a_body_cannot_say(serving, body, status, pointer):
     async def story(ask):
         told = await ask("POST", DECIDE, body)
-        assert ask.service.policy("greet").made == 0
+        assert ask.service.policy("greet").decision_count == 0
         return told
 
     told = serving(story)
