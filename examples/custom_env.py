@@ -1,4 +1,4 @@
-"""An env of your own: checked, trained, and resumed to the last bit because it says where it is.
+"""Your own env: checked, trained, and resumed bit-exactly because it can save its state.
 
 python examples/custom_env.py
 surefoot train custom_env:make --steps 20_000          (from this directory)

@@ -1,4 +1,4 @@
-"""A network of your own inside the policy: a torso, on which actor and critic are built.
+"""Your own network inside the policy: a torso, on which actor and critic are built.
 
 python examples/custom_network.py
 """

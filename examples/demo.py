@@ -37,7 +37,7 @@ def next_steps(there: Path) -> str:
     found = [
         (f"{there / 'report.html'}", "curves and numbers on one page; open it in a browser"),
         (f"{there / 'episode.gif'}", "the episode that was just played"),
-        (f"{there / 'checkpoints'}", "everything needed to go on"),
+        (f"{there / 'checkpoints'}", "everything needed to resume"),
     ]
     ideas = [
         (f"surefoot resume {there} --verify", "does a resumed run give the same bits?"),
@@ -48,7 +48,7 @@ def next_steps(there: Path) -> str:
         ("surefoot --help", "all verbs"),
     ]
     activate = "the command is in .venv/bin: `. .venv/bin/activate` first"
-    return f"What there is now\n{pairs(found)}\n\nWhat to try next ({activate})\n{pairs(ideas)}"
+    return f"What you have now\n{pairs(found)}\n\nWhat to try next ({activate})\n{pairs(ideas)}"
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ WRITTEN_BY = "<!-- Written by scripts/make_reference.py; edit the code it reads,
 CONFIGS = {
     "PPOConfig": "How the weights move.",
     "NetConfig": "What the policy is.",
-    "CollectConfig": "Where envs are stepped, and what happens to rewards on their way into a rollout.",
+    "CollectConfig": "Where envs are stepped, and how rewards are processed.",
 }
 
 

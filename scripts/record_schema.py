@@ -14,7 +14,7 @@ from surefoot.compat.townlet import records as old
 from surefoot.telemetry import schema
 
 SERIES = ".".join(schema.VERSION.split(".")[:2])
-"""The version whose files are written; those of older ones stay as they are."""
+"""The version whose files are written; older files are unchanged."""
 KINDS: tuple[type[Any], ...] = get_args(schema.Record)
 
 
@@ -137,7 +137,7 @@ def _typescript(kind: dict[str, Any]) -> str:
 
 
 def _plain(kind: dict[str, Any]) -> str:
-    """For the page: integers are told from numbers, and nothing needs an angle bracket."""
+    """For the page: integers differ from numbers, and nothing needs an angle bracket."""
     match kind:
         case {"anyOf": choices}:
             return " | ".join(_plain(choice) for choice in choices)
@@ -153,7 +153,7 @@ def _plain(kind: dict[str, Any]) -> str:
 
 
 def rows(owner: type[Any]) -> list[tuple[str, str, str, str]]:
-    """(field, type, since, meaning) of the fields a kind has of its own."""
+    """(field, type, since, meaning) of the fields only this kind has."""
     docs, properties = field_docs(owner), json_schema()["$defs"][public_name(owner.__name__)]["properties"]
     common = {field.name for field in msgspec.structs.fields(schema.EndRecord)} - {"reason", "message"}
     kind = owner.__struct_config__.tag or ""

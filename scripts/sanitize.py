@@ -1,6 +1,6 @@
 """Builds the kernel with AddressSanitizer and UndefinedBehaviorSanitizer and runs its own tests on that build.
 
-The build is kept in `build/sanitize`, so that only what changed is compiled again; the installed kernel stays as it is. What is
+The build is kept in `build/sanitize`, so that only what changed is compiled again; the installed kernel is unchanged. What is
 run is what needs no torch: `tests/unit/native`, or whatever pytest arguments are given. With `--build` nothing is run: that
 needs no more than Python and a compiler, and can be done while everything else is being installed.
 """
@@ -23,7 +23,7 @@ RUN = """
 import sys
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 
-# An editable install brings a finder of its own, which would find the installed kernel first.
+# An editable install installs a finder, which would find the installed kernel first.
 sys.meta_path[:] = [f for f in sys.meta_path if f in (BuiltinImporter, FrozenImporter, PathFinder)]
 wanted, *arguments = sys.argv[1:]
 from surefoot import native

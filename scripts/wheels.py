@@ -1,4 +1,4 @@
-"""Builds the sdist and the wheel into dist/, looks into both, and tries the wheel in an environment of its own.
+"""Builds the sdist and the wheel into dist/, looks into both, and tries the wheel in a separate environment.
 
 `--without-compiler` proves the other kind of installation instead: a wheel built where no compiler is found, tried the same
 way, thrown away. What surefoot depends on is borrowed from the environment this runs in; only build tools are downloaded.
@@ -45,7 +45,7 @@ print(native.kernel.__file__ if native.kernel else native.why_not)
 
 
 def run(*command: str | Path, **environment: str) -> str:
-    """What a command printed; what it says on stderr is shown, and a failure ends everything."""
+    """What a command printed; stderr is shown, and a failure ends everything."""
     said = subprocess.run(
         [str(word) for word in command], env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=False
     )

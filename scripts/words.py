@@ -119,7 +119,7 @@ def markdown_texts(source: str) -> Iterator[tuple[int, str]]:
             try:
                 yield from python_texts("\n".join(line[indent:] for line in fence[3].split("\n")), start)
             except (SyntaxError, tokenize.TokenError):
-                continue  # a fragment that is not a program of its own
+                continue  # a fragment that is not a complete program
     prose = FENCE.sub(lambda block: "\n" * block[0].count("\n"), source)
     yield 1, INLINE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", prose)
 

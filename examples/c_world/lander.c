@@ -18,7 +18,7 @@ static void start(double *state, surefoot_rng *rng) {
     state[VY] = surefoot_uniform(rng, -1.0, 0.0);
 }
 
-/* How far from standing on the pad: what each step takes off it is paid at once, so that there is a slope to follow. */
+/* How far from standing on the pad: each step's progress is paid immediately, so that there is a slope to follow. */
 static double trouble(const double *state) {
     return hypot(state[X], state[Y]) + hypot(state[VX], state[VY]);
 }

@@ -1,7 +1,7 @@
 """The command line of the earlier prompt system: learn which mutation makes a prompt better, or serve its eight endpoints.
 
 python examples/compat/directive023_prompts.py                  20 episodes over five prompts, rewards from real mutations
-python examples/compat/directive023_prompts.py --server 8765    the endpoints; `surefoot serve --compat directive-023` says more
+python examples/compat/directive023_prompts.py --server 8765    the endpoints; see also `surefoot serve --compat directive-023`
 """
 
 import os

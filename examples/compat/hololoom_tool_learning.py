@@ -22,7 +22,7 @@ async def main(directory: Path) -> None:
     asked = [(question, tool) for tool, rows in questions().items() for question, _ in rows]
     generator = np.random.default_rng(0)
     generator.shuffle(asked)
-    weight = 1.0 / np.arange(1, len(asked) + 1)  # some questions are asked far more often than others
+    weight = 1.0 / np.arange(1, len(asked) + 1)  # some questions are far more frequent than others
     plan = TrainingSchedule(warmup=20, interval=5, min_samples=20)
     agent = assistant(directory, encoder="hashing", learning=plan, cache=QueryCache())
     right = list[bool]()
