@@ -1,4 +1,4 @@
-"""Builds the service's page into the package: npm ci, types, bundle, and the digest of the sources it was made from."""
+"""Build the service's page into the package: npm ci, type check, bundle, and the digest of its sources."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ CONTAINS = ("react", "react-dom", "scheduler")
 
 
 def digest() -> str:
-    """Of every file that the bundle is made from, names included."""
-    found = hashlib.sha256()
+    """Return the hash of every file that the bundle is built from, names included."""
+    result = hashlib.sha256()
     shared = [STUDIO / "package.json", STUDIO / "package-lock.json", STUDIO / "tsconfig.json"]
     for file in sorted([*shared, *(STUDIO / "serve").rglob("*.*"), ROOT / "clients/typescript/src/schema.ts"]):
-        found.update(f"{file.relative_to(ROOT).as_posix()}\n".encode())
-        found.update(file.read_bytes())
-    return found.hexdigest()
+        result.update(f"{file.relative_to(ROOT).as_posix()}\n".encode())
+        result.update(file.read_bytes())
+    return result.hexdigest()
 
 
 def notices() -> str:
-    """The licences of all that is in the bundle."""
-    found: list[str] = []
+    """Return the licences of the packages in the bundle."""
+    parts: list[str] = []
     for name in CONTAINS:
         folder = STUDIO / "node_modules" / name
         version = json.loads((folder / "package.json").read_text())["version"]
-        found.append(f"{name} {version}\n\n{(folder / 'LICENSE').read_text(encoding='utf-8').strip()}\n")
-    return "The service's page contains:\n\n" + ("\n" + "-" * 72 + "\n\n").join(found)
+        parts.append(f"{name} {version}\n\n{(folder / 'LICENSE').read_text(encoding='utf-8').strip()}\n")
+    return "The service's page contains:\n\n" + ("\n" + "-" * 72 + "\n\n").join(parts)
 
 
 def main() -> int:
     if "--check" in sys.argv:
         current = DIGEST.exists() and DIGEST.read_text().strip() == digest()
-        print("the page is current" if current else "the page is stale: `make serve-page` builds it")
+        print("the page is current" if current else "the page is stale; run `make serve-page`")
         return int(not current)
     npm = shutil.which("npm")
     if npm is None:

@@ -63,7 +63,7 @@ export function App() {
         <h1>Surefoot</h1>
         <span className="quiet">decisions</span>
         <span className="grow" />
-        <span className={`status ${problem ? "off" : "on"}`}>{problem ? (problem.status === 0 ? "no answer" : "refused") : "live"}</span>
+        <span className={`status ${problem ? "off" : "on"}`}>{problem ? (problem.status === 0 ? "not reachable" : "refused") : "live"}</span>
         <button className="icon" onClick={() => setLook(turn())} aria-label={look === "dark" ? "light" : "dark"} title="Dark or light">
           {look === "dark" ? "☀" : "☾"}
         </button>
@@ -71,7 +71,7 @@ export function App() {
       {problem?.status === 401 || problem?.status === 403 ? (
         <Token again={() => void refresh()} why={problem.message} />
       ) : policies === null ? (
-        <p className="loading quiet">{problem ? problem.message : "Asking the service …"}</p>
+        <p className="loading quiet">{problem ? problem.message : "Connecting to the service …"}</p>
       ) : policy === undefined ? (
         <Nothing made={() => void refresh()} />
       ) : (
@@ -138,7 +138,7 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
         <div>
           <h2>{policy.name}</h2>
           <p className="quiet">
-            sees {sees} · chooses from {chooses} · rewards from {policy.reward_range[0]} to {policy.reward_range[1]}
+            input: {sees} · chooses from {chooses} · rewards from {policy.reward_range[0]} to {policy.reward_range[1]}
           </p>
         </div>
         <button className="go" disabled={job !== null} onClick={() => void learn()}>
@@ -147,9 +147,9 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
       </div>
       {wrong && <p className="wrong">{wrong}</p>}
       <dl className="tiles">
-        <Tile name="Decisions" value={short(policy.decisions)} more={`${short(rates.at(-1) ?? 0, 1)} a second`} spark={rates} />
-        <Tile name="Rewards" value={short(policy.rewards)} more={`${short(open)} without one`} />
-        <Tile name="Mean reward" value={short(policy.mean_reward)} more="of the last thousand" />
+        <Tile name="Decisions" value={short(policy.decisions)} more={`${short(rates.at(-1) ?? 0, 1)} per second`} spark={rates} />
+        <Tile name="Rewards" value={short(policy.rewards)} more={`${short(open)} decisions without a reward`} />
+        <Tile name="Mean reward" value={short(policy.mean_reward)} more="over the last 1,000" />
         <Tile name="Version" value={`${policy.version}`} more={policy.canary ? `canary ${policy.canary[0]} on ${Math.round(100 * policy.canary[1])} %` : policy.newest > policy.version ? `${policy.newest} is newer` : "the newest"} />
       </dl>
       <div className="columns">
@@ -165,7 +165,7 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
               ))}
             </div>
           </header>
-          <Curve points={points} label={label} empty={`Nothing was learned yet. An update is due after ${policy.training.every} finished decisions.`} />
+          <Curve points={points} label={label} empty={`No update yet. The first one follows after ${policy.training.every} finished decisions.`} />
         </section>
         <Versions policy={policy} versions={versions} changed={() => (refresh(), load())} />
         </div>
@@ -197,11 +197,11 @@ function Token({ again, why }: { again: () => void; why: string }) {
         again();
       }}
     >
-      <h2>This service asks for a token</h2>
-      <p className="quiet">{why}. It is kept in this tab and nowhere else.</p>
+      <h2>This service requires a token</h2>
+      <p className="quiet">{why}. It is stored in this tab only.</p>
       <div className="row">
         <input type="password" aria-label="token" autoFocus value={token} onChange={(e) => set(e.target.value)} />
-        <button className="go">Go on</button>
+        <button className="go">Continue</button>
       </div>
     </form>
   );
@@ -216,10 +216,10 @@ function Nothing({ made }: { made: () => void }) {
   return (
     <section className="card narrow">
       <h2>No policies yet</h2>
-      <p>A policy sees a text or an embedding, chooses an action, is told what came of it, and learns.</p>
+      <p>A policy takes a text or an embedding, chooses an action, receives a reward, and learns.</p>
       <pre>{`curl -s ${location.origin}/v1/policies -H 'Content-Type: application/json' \\\n  -d '{"name": "support", "encoder": "hashing", "embedding_size": 64,\n       "actions": ["refund", "replace", "ask a person"]}'`}</pre>
       <button className="go" onClick={() => void create()}>
-        Make this one
+        Create this policy
       </button>
       {wrong && <p className="wrong">{wrong}</p>}
     </section>

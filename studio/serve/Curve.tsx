@@ -22,7 +22,7 @@ function ticks(low: number, high: number, count: number): number[] {
   return found;
 }
 
-/** A curve over versions; the version that answers has a ring. */
+/** A curve over versions; the live version has a ring. */
 export function Curve({ points, label, empty }: { points: Point[]; label: string; empty: string }) {
   const [near, setNear] = useState<Point | null>(null);
   if (points.length === 0)
@@ -80,7 +80,7 @@ export function Curve({ points, label, empty }: { points: Point[]; label: string
       </svg>
       <figcaption>
         version {shown.x}
-        {shown.live ? ", which answers" : ""}: <b>{short(shown.y)}</b>
+        {shown.live ? ", live" : ""}: <b>{short(shown.y)}</b>
       </figcaption>
     </figure>
   );

@@ -17,7 +17,7 @@ function randomRow(size: number): string {
   return Array.from({ length: size }, () => (2 * Math.random() - 1).toFixed(2)).join(", ");
 }
 
-/** Ask a policy, see how it decides, and tell it what came of it. */
+/** Send a decision to a policy, show the probabilities, and report a reward. */
 export function Try({ policy, changed }: { policy: Policy; changed: () => void }) {
   const reads = policy.encoder !== "none";
   const brings = policy.choose === "candidates";
@@ -52,7 +52,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
     if (!made) return;
     try {
       await service.reward(made.decision_id, value);
-      setTold(`Told: ${short(value)}. It is learned from with the next update.`);
+      setTold(`Reward ${short(value)} recorded. The next update learns from it.`);
       changed();
     } catch (why) {
       setWrong((why as Problem).message);
@@ -75,13 +75,13 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
       >
         {reads ? (
           <label className="field">
-            <span>What is seen</span>
+            <span>Input</span>
             <textarea rows={2} value={text} onChange={(e) => setText(e.target.value)} />
           </label>
         ) : (
           <label className="field">
             <span>
-              What is seen: {policy.embedding_size} numbers
+              Input: {policy.embedding_size} numbers
               <button type="button" className="link" onClick={() => setRow(randomRow(policy.embedding_size))}>
                 other ones
               </button>
@@ -118,7 +118,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
         <div className="row">
           <button className="go">Decide</button>
           <label className="check">
-            <input type="checkbox" checked={counts} onChange={(e) => setCounts(e.target.checked)} /> count it: it waits for a reward
+            <input type="checkbox" checked={counts} onChange={(e) => setCounts(e.target.checked)} /> record it and wait for a reward
           </label>
         </div>
       </form>
@@ -126,7 +126,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
       {made && (
         <div className="answer" data-decision={made.decision_id}>
           <p>
-            <b className="chosen">{made.name}</b> <span className="quiet">with {percent(made.probability)} by version {made.policy_version}</span>
+            <b className="chosen">{made.name}</b> <span className="quiet">with probability {percent(made.probability)}, version {made.policy_version}</span>
           </p>
           {chances && (
             <ol className="bars">
@@ -147,10 +147,10 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
           )}
           {made.mode === "live" && !told && (
             <div className="row">
-              <span className="quiet">What came of it?</span>
+              <span className="quiet">Reward:</span>
               {[low, (low + high) / 2, high].map((value, i) => (
                 <button key={i} onClick={() => void reward(value)} className={["bad", "", "good"][i]}>
-                  {["bad", "so-so", "good"][i]} {short(value)}
+                  {["bad", "neutral", "good"][i]} {short(value)}
                 </button>
               ))}
             </div>

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { type Policy, Problem, service, type Version } from "./api";
 import { ago, short } from "./words";
 
-/** What was learned, newest first; which one answers is decided here. */
+/** The versions, newest first, with buttons to promote them. */
 export function Versions({ policy, versions, changed }: { policy: Policy; versions: Version[]; changed: () => void }) {
   const [wrong, setWrong] = useState("");
   const canary = policy.canary as [number, number] | null | undefined;
@@ -33,7 +33,7 @@ export function Versions({ policy, versions, changed }: { policy: Policy; versio
               <th className="right">Learned from</th>
               <th className="right">Mean reward</th>
               <th className="right">Entropy</th>
-              <th>Made</th>
+              <th>Created</th>
               <th />
             </tr>
           </thead>
@@ -42,7 +42,7 @@ export function Versions({ policy, versions, changed }: { policy: Policy; versio
               <tr key={v.version} className={v.live ? "live" : ""}>
                 <td>
                   <b>{v.version}</b>
-                  {v.live && <span className="tag live">answers</span>}
+                  {v.live && <span className="tag live">live</span>}
                   {canary?.[0] === v.version && <span className="tag canary">canary {Math.round(100 * canary[1])} %</span>}
                 </td>
                 <td className="right">{v.samples ? short(v.samples) : "untrained"}</td>

@@ -1,4 +1,4 @@
-/** The service this page comes from. Its types are the client's. */
+/** Requests to the service that served this page, with the types of the TypeScript client. */
 
 import type { Chances, Decision, Explained, Job, NewDecision, NewPolicy, Policy, Reward, Version } from "../../clients/typescript/src/schema";
 
@@ -30,7 +30,7 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
   try {
     answer = await fetch(path, sent);
   } catch {
-    throw new Problem(0, "The service does not answer.");
+    throw new Problem(0, "The service is not reachable.");
   }
   const told = await answer.json();
   if (!answer.ok) throw new Problem(answer.status, told.detail ?? answer.statusText);

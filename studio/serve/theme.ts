@@ -1,4 +1,4 @@
-/** Dark or light: as the system is, until somebody says otherwise. */
+/** Dark or light: the system's preference, until the user changes it. */
 
 const KEY = "surefoot-theme";
 export type Theme = "dark" | "light";

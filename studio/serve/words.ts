@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Numbers and times formatted for people. */
 
 export function short(value: number | null | undefined, digits = 3): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";

@@ -111,7 +111,7 @@ def test_a_reward_that_fails_costs_nothing_and_the_run_can_go_on(place, capsys):
     assert main(ppo("--name", "bad", reward="my_rewards:raises")) == 2
     assert "no scorer here" in capsys.readouterr().err
     assert main(["lm", "ppo", "--resume", "bad", "--reward", "my_rewards:vowels"]) == 2
-    assert "the run was begun with 'my_rewards:raises'" in capsys.readouterr().err
+    assert "the run was started with 'my_rewards:raises'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

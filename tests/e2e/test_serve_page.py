@@ -84,17 +84,17 @@ def page(browser, served: Served) -> Iterator:
 
 
 def test_a_policy_is_made_tried_taught_promoted_and_rolled_back_in_the_page(page, served: Served):
-    page.get_by_role("button", name="Make this one").click()
+    page.get_by_role("button", name="Create this policy").click()
     expect(page.get_by_role("heading", name="support")).to_be_visible()
-    page.get_by_label("What is seen").fill("the cup arrived broken")
+    page.get_by_label("Input", exact=True).fill("the cup arrived broken")
     page.get_by_role("button", name="refund").click()  # forbidden
-    page.get_by_label("count it").check()
+    page.get_by_label("record it").check()
     page.get_by_role("button", name="Decide").click()
     answer = page.locator(".answer")
     expect(answer).to_contain_text(re.compile("replace|ask a person"))
     expect(answer.locator("li", has_text="refund")).to_contain_text("0 %")
     page.get_by_role("button", name="good 1").click()
-    expect(answer).to_contain_text("Told: 1")
+    expect(answer).to_contain_text("Reward 1 recorded")
     tile = page.locator(".tile", has_text="Decisions")
     expect(tile.locator("dd")).to_have_text("1")
     expect(page.locator(".tile", has_text="Rewards").locator("dd")).to_have_text("1")
@@ -157,7 +157,7 @@ def test_a_service_with_tokens_asks_for_one_in_the_page(browser, tmp_path: Path)
     try:
         page.goto(served.url)
         page.get_by_label("token", exact=True).fill(TOKEN)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("heading", name="No policies yet")).to_be_visible()
     finally:
         page.close()

@@ -1,22 +1,22 @@
 // Made from the service's OpenAPI document by `npm run types`; a test fails when it is not current.
 
-/** What to do. */
+/** An action. */
 export interface Act {
   action: number | number | unknown[] | Record<string, unknown>;
   began: boolean;
 }
 
-/** In the order they were asked for. */
+/** Actions in the order of the request. */
 export interface ActList {
   acts: Act[];
 }
 
-/** Many at a time. */
+/** Many observations in one request. */
 export interface Acts {
   acts: NewAct[];
 }
 
-/** One thing to choose; give one of `description`, `embedding` and `embedding_b64`. */
+/** One option; send one of `description`, `embedding` and `embedding_b64`. */
 export interface Candidate {
   description?: string;
   embedding?: number[];
@@ -24,25 +24,25 @@ export interface Candidate {
   id: string;
 }
 
-/** What would be chosen how often; nothing was decided. */
+/** Probabilities of all choices; no decision was made. */
 export interface Chances {
   distribution: number[];
   names: string[];
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   policy: string;
   policy_version: number;
 }
 
-/** A version under a name that stays. */
+/** A permanently named version. */
 export interface Checkpoint {
   checkpoint_id: string;
   created_at: number;
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   policy: string;
   version: number;
 }
 
-/** What was chosen, and all that is needed to make sense of it later. */
+/** The chosen action, with probability and policy version. */
 export interface Decision {
   action: number;
   decision_id: string;
@@ -51,30 +51,30 @@ export interface Decision {
   /** Default: "live" */
   mode: "apprentice" | "live" | "shadow";
   name: string;
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   policy: string;
   policy_version: number;
   probability: number;
 }
 
-/** In the order they were asked for. */
+/** Decisions in the order of the request. */
 export interface DecisionList {
   decisions: Decision[];
 }
 
-/** Many at a time. */
+/** Many decisions in one request. */
 export interface Decisions {
   decisions: NewDecision[];
 }
 
-/** A number and its 95 % interval. */
+/** An estimate and its 95 % interval. */
 export interface Estimate {
   high: number;
   low: number;
   value: number;
 }
 
-/** Why it was chosen. */
+/** Explanation of a decision. */
 export interface Explained {
   decision: Decision;
   distribution: number[];
@@ -87,25 +87,25 @@ export interface Explained {
   reward: number | null;
 }
 
-/** Whether it lives. */
+/** State of the service. */
 export interface Health {
   status: "draining" | "ok";
 }
 
-/** Something that takes a while. */
+/** State of a background job. */
 export interface Job {
   job_id: string;
   kind: "evaluation" | "update";
   /** Default: "" */
   message: string;
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   policy: string;
   /** Default: {} */
   result: Record<string, unknown>;
   state: "done" | "failed" | "running" | "waiting";
 }
 
-/** What is seen, laid flat: `observation` or `observation_b64`, or its named `parts` and `parts_b64`. */
+/** A flattened observation: `observation` or `observation_b64`, or named `parts` and `parts_b64`. */
 export interface NewAct {
   /** Default: true */
   deterministic?: boolean;
@@ -119,12 +119,12 @@ export interface NewAct {
   start?: boolean;
 }
 
-/** Which version to name; the one that answers, if left out. */
+/** The version to name; default: the live one. */
 export interface NewCheckpoint {
   version?: number;
 }
 
-/** What is seen; give one of `embedding`, `embedding_b64` and `text`. */
+/** The input of a decision; send one of `embedding`, `embedding_b64` and `text`. */
 export interface NewDecision {
   action?: number;
   candidates?: Candidate[];
@@ -145,19 +145,19 @@ export interface NewDecision {
   text?: string;
 }
 
-/** What would another version have earned? */
+/** Off-policy evaluation of a version. */
 export interface NewEvaluation {
   /** Default: 10000 */
   last?: number;
   version: number;
 }
 
-/** Learn now. */
+/** A learning job. */
 export interface NewJob {
   least?: number;
 }
 
-/** A policy to be made: what it sees and what it may choose. */
+/** A policy to create: its input and its choices. */
 export interface NewPolicy {
   /** Default: [] */
   actions?: string[];
@@ -171,7 +171,7 @@ export interface NewPolicy {
   embedding_size?: number;
   /** Default: "none" */
   encoder?: "hashing" | "none";
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   name: string;
   /** Default: 5 */
   prior?: number;
@@ -184,7 +184,7 @@ export interface NewPolicy {
   wait_seconds?: number;
 }
 
-/** What came of a decision. */
+/** The outcome of a decision. */
 export interface NewReward {
   parts?: Record<string, number>;
   reward_id?: string;
@@ -195,7 +195,7 @@ export interface NewReward {
   value?: number;
 }
 
-/** What the log says a version is worth. */
+/** Off-policy estimates of a version's mean reward. */
 export interface OffPolicy {
   decisions: number;
   dr: Estimate;
@@ -213,7 +213,7 @@ export interface Part {
   shape: number[];
 }
 
-/** A decision that saw something alike, and what came of it. */
+/** A similar past decision and its reward. */
 export interface Past {
   action: number;
   decision_id: string;
@@ -221,7 +221,7 @@ export interface Past {
   reward: number;
 }
 
-/** A policy and how it is doing. */
+/** A policy and its statistics. */
 export interface Policy {
   /** Default: [] */
   actions: string[];
@@ -241,7 +241,7 @@ export interface Policy {
   encoder: "hashing" | "none";
   /** Default: null */
   mean_reward: number | null;
-  /** Small letters, digits, - and _. */
+  /** Lower-case letters, digits, - and _. */
   name: string;
   /** Default: 0 */
   newest: number;
@@ -260,7 +260,7 @@ export interface Policy {
   wait_seconds: number;
 }
 
-/** RFC 9457. */
+/** An error, as RFC 9457 problem. */
 export interface Problem {
   detail: string;
   pointer?: string;
@@ -270,7 +270,7 @@ export interface Problem {
   type: string;
 }
 
-/** Which version answers from now on. */
+/** The version to make live. */
 export interface Promotion {
   /** Default: false */
   gate?: boolean;
@@ -279,14 +279,14 @@ export interface Promotion {
   version: number;
 }
 
-/** The reward as it counts. */
+/** The reward that counts for the decision. */
 export interface Reward {
   decision_id: string;
   status: "added" | "ignored" | "replayed" | "stored";
   value: number;
 }
 
-/** A trained policy that is served as it is. */
+/** A trained policy, served without learning. */
 export interface Run {
   action: Record<string, unknown>;
   env: string;
@@ -296,7 +296,7 @@ export interface Run {
   steps: number;
 }
 
-/** When a policy learns by itself. */
+/** Automatic learning of a policy. */
 export interface Training {
   /** Default: true */
   automatic?: boolean;
@@ -310,7 +310,7 @@ export interface Training {
   settings?: Record<string, unknown>;
 }
 
-/** Weights that were learned. */
+/** A version of the policy's weights. */
 export interface Version {
   created_at: number;
   /** Default: false */
@@ -322,61 +322,61 @@ export interface Version {
   version: number;
 }
 
-/** Newest first. */
+/** Versions, newest first. */
 export interface VersionList {
   versions: Version[];
 }
 
 /** What can be asked, by name: method and path. */
 export interface Operations {
-  /** It lives. Asked without a token. */
+  /** Liveness probe. No authentication. */
   health: ["GET", "/healthz"];
-  /** Counters for Prometheus. */
+  /** Metrics in Prometheus format. */
   metrics: ["GET", "/metrics"];
-  /** This description. */
+  /** This OpenAPI document. */
   openapi: ["GET", "/openapi.json"];
-  /** It answers. Asked without a token. */
+  /** Readiness probe. No authentication. */
   ready: ["GET", "/readyz"];
-  /** Let the version of a checkpoint answer. */
+  /** Make the version of a checkpoint live. */
   activateCheckpoint: ["POST", "/v1/checkpoints/{checkpoint}/activate"];
-  /** Why an action was chosen, and what came of decisions like it. */
+  /** Explain a decision, with similar past decisions and their rewards. */
   explain: ["GET", "/v1/decisions/{decision}"];
-  /** A deferred decision was carried out. */
+  /** Report that a deferred decision was carried out. */
   activate: ["POST", "/v1/decisions/{decision}/activate"];
-  /** What came of a decision. */
+  /** Report the reward of a decision. */
   reward: ["POST", "/v1/decisions/{decision}/reward"];
-  /** How far a job is. */
+  /** Return the state of a job. */
   getJob: ["GET", "/v1/jobs/{job}"];
-  /** All policies. */
+  /** List the policies. */
   listPolicies: ["GET", "/v1/policies"];
-  /** Make a policy; the same again is the same policy. */
+  /** Create a policy; repeating the same request returns the same policy. */
   createPolicy: ["POST", "/v1/policies"];
-  /** How a policy is doing. */
+  /** Return the configuration and statistics of a policy. */
   getPolicy: ["GET", "/v1/policies/{policy}"];
-  /** Give a version a name that stays. */
+  /** Name a version permanently. */
   createCheckpoint: ["POST", "/v1/policies/{policy}/checkpoints"];
-  /** Choose an action. Acknowledged means on the disk. */
+  /** Choose an action. The decision is on disk when the response arrives. */
   decide: ["POST", "/v1/policies/{policy}/decisions"];
-  /** Choose many actions, all or none. */
+  /** Choose many actions in one request, all or none. */
   decideMany: ["POST", "/v1/policies/{policy}/decisions/batch"];
-  /** What would be chosen how often. Nothing is decided or kept; a scope of its own, as it tells the whole policy. */
+  /** Return the probability of every choice without deciding. Needs the scope `distribution`, as it reveals the policy. */
   distribution: ["POST", "/v1/policies/{policy}/distribution"];
-  /** What another version would have earned, from the log. */
+  /** Estimate from the log what another version would have earned. */
   evaluate: ["POST", "/v1/policies/{policy}/evaluations"];
-  /** Let a version answer all decisions, or a share of them. */
+  /** Make a version live for all decisions, or for a share of them. */
   promote: ["POST", "/v1/policies/{policy}/promote"];
-  /** Back to the version that answered before. */
+  /** Make the previously live version live again. */
   rollback: ["POST", "/v1/policies/{policy}/rollback"];
-  /** Learn now, as a job. */
+  /** Start a learning job. */
   update: ["POST", "/v1/policies/{policy}/updates"];
-  /** What was learned, newest first. */
+  /** List the versions, newest first. */
   listVersions: ["GET", "/v1/policies/{policy}/versions"];
-  /** The trained policies that `surefoot serve RUN` serves. */
+  /** List the trained policies that `surefoot serve RUN` serves. */
   listRuns: ["GET", "/v1/runs"];
-  /** What a trained policy sees and does. */
+  /** Return the observation and action spaces of a trained policy. */
   getRun: ["GET", "/v1/runs/{run}"];
-  /** An action for an observation; nothing is kept. */
+  /** Return an action for an observation; nothing is stored. */
   act: ["POST", "/v1/runs/{run}/actions"];
-  /** Actions for many observations. */
+  /** Return actions for many observations. */
   actMany: ["POST", "/v1/runs/{run}/actions/batch"];
 }

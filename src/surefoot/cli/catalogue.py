@@ -105,8 +105,8 @@ GROUPS = {
         "fine-tune language models with PPO, rewards and constitutions",
         {
             "lm ppo": Verb("lm.train:PPOArgs", "Train a language model with PPO on your prompts and reward"),
-            "lm sft": Verb("lm.train:SFTArgs", "Fine-tune a language model on prompts and responses"),
-            "lm reward": Verb("lm.train:RewardArgs", "Train a reward model on preference pairs"),
+            "lm sft": Verb("lm.finetune:SFTArgs", "Fine-tune a language model on prompts and responses"),
+            "lm reward": Verb("lm.finetune:RewardArgs", "Train a reward model on preference pairs"),
             "lm constitution": Verb("lm.results:ConstitutionArgs", "Run Constitutional AI, or check a text"),
             "lm chat": Verb("lm.results:ChatArgs", "Compare a trained model with its base model in a chat"),
             "lm report": Verb("lm.results:LMReportArgs", "Summarize a language model run"),

@@ -128,10 +128,12 @@ class LMConfig(Config):
                 f"algorithm is {self.algorithm} with group={self.group}; it compares responses to one prompt, "
                 "so group must be 2 or more"
             )
+        # The controller prices the KL per response in the reward; in the loss it would have no effect.
         if self.kl_target is not None and self.kl_in != "reward":
             raise ConfigError(f"kl_target needs kl_in='reward'; it is {self.kl_in!r}")
         if self.algorithm == "grpo" and self.kl_in == "reward":
             raise ConfigError("grpo has its KL in the loss; set kl_in=loss with kl=k3, or kl_in=off")
+        # Raises if the sampling settings contradict each other.
         _ = self.sampling
 
     @property
@@ -181,8 +183,10 @@ class LMConfig(Config):
                 f"kl_coef is {base.kl_coef} in the loss but kl_in is {self.kl_in!r}: the KL would count twice; "
                 "set kl_in=loss, or kl_coef=0"
             )
+        # beta has one meaning for users wherever the KL counts.
         if self.kl_in == "loss":
             base = base.replace(kl_coef=self.beta)
+        # The group's comparison is the advantage: with these settings GAE hands it through unchanged.
         if self.algorithm != "ppo":
             base = base.replace(gamma=1.0, lam=1.0, vf_coef=0.0, value_clip=None, normalize_advantage="off")
         return base

@@ -80,6 +80,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         return
     if kind not in ("txt", "jsonl", "ndjson", "json", "csv"):
         raise DataError(f"{path} is none of .txt, .jsonl, .csv, .parquet")
+    # newline="": the csv module handles line ends inside quotes itself.
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8", newline="") as file:
@@ -93,6 +94,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
                 return
             for number, line in enumerate(file, 1):
                 where = f"{path}:{number}"
+                # Blank lines are allowed between prompts, but not in JSON lines.
                 if not line.strip():
                     if kind == "txt":
                         continue
@@ -151,6 +153,7 @@ def _pair(row: Any, where: str) -> PreferencePair:
         prompt, chosen, rejected = chosen[:cut], chosen[cut:], rejected[cut:]
     if not isinstance(prompt, str):
         raise DataError(f"{where}: prompt is {prompt!r:.80}; it must be text")
+    # Equal texts carry no preference.
     if chosen == rejected:
         raise DataError(f"{where}: chosen and rejected are the same")
     return PreferencePair(prompt, chosen, rejected, float(row.get("margin") or 0.0))

@@ -153,6 +153,7 @@ def gguf_tokenizer(file: Path) -> Any:
     It is built from the file's tables: the way transformers derives it from the kind of model differs from release to
     release, and one of them loses the spaces.
     """
+    # Imported here: only this function needs the optional package.
     import gguf
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers
@@ -175,6 +176,7 @@ def gguf_tokenizer(file: Path) -> Any:
     if field("ggml.pre") == "smollm":  # it splits numbers into digits
         by_byte = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), by_byte])
     bpe.pre_tokenizer, bpe.decoder = by_byte, decoders.ByteLevel()
+    # Without this, decoding would write control tokens into the text.
     kinds: list[int] = field("ggml.token_type")
     bpe.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL])
     names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}

@@ -40,6 +40,7 @@ def export(
         raise ConfigError(f"{folder} is not empty; choose another folder with -o")
     folder.mkdir(parents=True, exist_ok=True)
     if merged or backbone.train == "full":
+        # A copy: the policy may still be trained, and merging removes its adapters.
         model = copy.deepcopy(backbone.model)
         merge(model)
         model.save_pretrained(folder)
@@ -74,6 +75,7 @@ def _write_adapters(backbone: Backbone, folder: Path, base: str) -> None:
         "lora_alpha": backbone.alpha,
         "lora_dropout": 0.0,
         "bias": "none",
+        # peft's word for Conv1D's transposed weights.
         "fan_in_fan_out": not linear,
         "inference_mode": True,
         "target_modules": sorted({name.rsplit(".", 1)[-1] for name in adapters}),

@@ -70,9 +70,11 @@ def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_na
         model: Any = BackboneReward(beside)
         model.load_state_dict(state)
         return model
+    # Only a frozen trunk may be bfloat16: its features are computed once and the head is float32.
     cpu = torch.device("cpu")
     dtype = best_dtype("auto", cpu) if about["frozen"] else torch.float32
     model = RewardModel(load_model(about["base"], dtype=dtype, device=cpu), frozen=about["frozen"])
+    # Not strict: the file of a frozen trunk has the head only.
     missing, unexpected = model.load_state_dict(state, strict=False)
     if unexpected or (missing and not about["frozen"]):
         raise CheckpointIncompatible(f"{folder} was made for another model than {about['base']}")

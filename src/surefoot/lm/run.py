@@ -74,6 +74,7 @@ class LMRun:
         save_checkpoint(root, step, self.training.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
+        # After `mark_best`, so that the best one is never pruned.
         prune(root, self.training.config.keep_checkpoints)
         self.saved_at = step
         return step
@@ -100,6 +101,7 @@ class LMRun:
             "step": step.number,
             "samples": [{"prompt": s.prompt, "response": s.response, "score": s.score} for s in step.samples],
         }
+        # Appended line by line: `resume` drops a line that a kill cut off.
         with open(self.directory.path / "samples.ndjson", "a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -122,6 +124,7 @@ class LMRun:
 
 def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
     """Start a run in an empty directory. `about` names model, prompts and reward, which a resumed run compares."""
+    # Held until `LMRun.close`, hence no with block.
     lock = RunLock(directory.path).__enter__()
     try:
         header = {
@@ -162,9 +165,11 @@ def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
                 notes.append(
                     f"saved with {threads} threads, resumed with {torch.get_num_threads()}: results will differ by rounding"
                 )
+        # Steps after the checkpoint are repeated, so their records are removed.
         truncate_after(directory.telemetry, step)
         _cut_samples(directory.path / "samples.ndjson", step)
         run = _open(directory, training, lock, about, command)
+        # The doctor compares with earlier updates, which are read from the file.
         run.doctor.catch_up(directory.telemetry)
         run.saved_at, run.notes = step, notes
         return run
@@ -207,6 +212,7 @@ def _open(
         exact=True,
         path=training.learner.path,
         path_reason=training.learner.path_reason,
+        # Environment steps are tokens here; this is the most that the run can have.
         total_steps=training.config.steps * training.config.responses * training.config.max_new_tokens,
         git_commit=git_commit(Path.cwd()),
     )

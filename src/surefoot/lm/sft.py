@@ -75,9 +75,11 @@ def finetune(
     pairs, skipped = demonstrations(rows, speech, backbone.context_length)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(pairs), generator=generator).tolist()
+    # A single row cannot be split.
     held = round(validation * len(pairs)) if len(pairs) > 1 else 0
     val, train = order[:held], order[held:]
     parameters = list(backbone.trained().values())
+    # AdamW with torch's eps; the default of PPOConfig is PPO's 1e-5.
     optimizer = Optimizer(parameters, PPOConfig(optimizer="adamw", weight_decay=0.0, adam_eps=1e-8))
     fit = SFTFit(rows=len(pairs), skipped=skipped)
     best, best_weights = float("inf"), [p.detach().clone() for p in parameters]
@@ -88,6 +90,7 @@ def finetune(
             loss = nll(backbone, [pairs[i] for i in shuffled[begin : begin + batch_size]])
             optimizer.zero_grad()
             loss.mean().backward()
+            # The same limit as `LMConfig.ppo`.
             optimizer.clip(1.0)
             optimizer.step(lr)
             total, tokens = total + float(loss.detach().sum()), tokens + len(loss)

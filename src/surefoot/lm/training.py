@@ -118,22 +118,19 @@ class LMTraining:
         )
         room = None if backbone.context_length is None else backbone.context_length - config.max_new_tokens
         self.prompts, self.prompt_ids, self.skipped = self.speech.usable(prompts, room)
+        # Reward modules mask the padding; the end token stands in where there is no pad token.
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.speech.eos[0]
         self.reward: Rewards = as_rewards(reward, timeout=config.reward_timeout, device=backbone.device, pad=pad)
         self.scale = ScoreScale(normalize=config.normalize_score, clip=config.score_clip)
-        self.beta = (
-            FixedBeta(config.beta)
-            if config.kl_target is None
-            else AdaptiveBeta(config.beta, config.kl_target, config.kl_horizon)
-        )
+        target, horizon = config.kl_target, config.kl_horizon
+        self.beta = FixedBeta(config.beta) if target is None else AdaptiveBeta(config.beta, target, horizon)
         self.drift = ResponseDrift()
         self.generator = torch.Generator().manual_seed(seed_for("sample", config.seed))
         """Samples the responses, nothing else."""
         self.cursor = Cursor(len(self.prompts), torch.Generator().manual_seed(seed_for("prompts", config.seed)))
         self.steps, self.tokens = 0, 0
-        self.guards = Guards(
-            config, self.policy, judge, self.speech.usable(judge_prompts, room)[1] if judge_prompts else []
-        )
+        held_out = self.speech.usable(judge_prompts, room)[1] if judge_prompts else []
+        self.guards = Guards(config, self.policy, judge, held_out)
         self.stopped: str | None = None
 
     @property
@@ -144,12 +141,8 @@ class LMTraining:
     def step(self) -> LMStep:
         """Sample, score and learn. If the reward raises, nothing has changed."""
         begin = time.perf_counter()
-        before = (
-            self.generator.get_state(),
-            self.cursor.generator.get_state(),
-            list(self.cursor.order),
-            self.cursor.passes,
-        )
+        draws = self.generator.get_state(), self.cursor.generator.get_state()
+        cursor = replace(self.cursor, order=list(self.cursor.order))
         chosen = [i for i in self.cursor.take(self.config.prompts) for _ in range(self.config.group)]
         try:
             responses = self.respond([self.prompt_ids[i] for i in chosen])
@@ -158,9 +151,9 @@ class LMTraining:
             raw, each = self.reward(inputs)
         except BaseException:
             # Undo the draws, so that a checkpoint saved now resumes with the same prompts.
-            self.generator.set_state(before[0])
-            self.cursor.generator.set_state(before[1])
-            self.cursor.order, self.cursor.passes = before[2], before[3]
+            self.cursor = cursor
+            self.generator.set_state(draws[0])
+            self.cursor.generator.set_state(draws[1])
             raise
         scored = time.perf_counter()
         batch = lay_out(responses)
@@ -173,6 +166,7 @@ class LMTraining:
             rescore=config.recompute_logprobs,
             values=isinstance(self.policy.critic, ValueOf),
         )
+        # Before bad responses become invalid: rewards use the lengths, which `valid` defines.
         bad = ~np.isfinite(raw)
         reward = self._reward(batch, raw)
         batch.valid[:, bad] = False
@@ -186,15 +180,10 @@ class LMTraining:
             report = replace(self.learner.update(empty), skipped_reason="beyond kl_budget")
         else:
             # A rollout whose scores are all NaN has no valid step: the learner skips it and reports the reason.
-            report = self.learner.update(
-                to_rollout(
-                    batch,
-                    np.where(batch.valid, reward, 0.0).astype(np.float32),
-                    version=self.learner.policy_version,
-                    kl_in_loss=self.config.kl_in == "loss",
-                    stats=stats,
-                )
-            )
+            version, in_loss = self.learner.policy_version, config.kl_in == "loss"
+            reward = np.where(batch.valid, reward, 0.0).astype(np.float32)
+            rollout = to_rollout(batch, reward, version=version, kl_in_loss=in_loss, stats=stats)
+            report = self.learner.update(rollout)
             if self.config.kl_in == "reward":
                 self.beta.see(stats["kl"], len(responses))
         self.steps += 1

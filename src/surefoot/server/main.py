@@ -1,4 +1,4 @@
-"""The serving process: socket, log, replicas, and a shutdown that loses nothing."""
+"""The server process: socket, log, replicas, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ from surefoot.server.read_only import Copies, read_only_app
 from surefoot.server.replicas import Replicas
 from surefoot.server.trained_runs import Runs
 
+# Below the usual limit of 1,024 open files.
 CONNECTIONS = 1000
+# Kubernetes and systemd kill a process 30 and 90 s after SIGTERM; this leaves time to write.
 DRAIN_SECONDS = 10
 
 
@@ -52,9 +54,9 @@ class Settings:
     ui: bool = False
     replicas: int = 0
     replica_port: int = 0
-    """Port of the replicas; 0 takes a free one. Replicas of runs share `port`."""
+    """Port of the replicas; 0 selects a free one. Replicas of runs share `port`."""
     extension: Callable[[Service, Steward], Extension] | None = None
-    """Creates further endpoints over the service."""
+    """Creates additional endpoints of the service."""
     exit_with_parent: bool = False
     log_level: str = "info"
 
@@ -63,7 +65,14 @@ def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; return the exit code."""
     _log_as_json(settings.log_level)
     if settings.exit_with_parent:
-        threading.Thread(target=_end_with_stdin, daemon=True).start()
+
+        def end_with_stdin() -> None:
+            # The kernel closes the pipe when the parent ends, even if it is killed.
+            while os.read(0, 4096):
+                pass
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=end_with_stdin, daemon=True).start()
     shared = bool(settings.runs) and settings.replicas > 1
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(_bound(settings.host, settings.port, shared=shared))
@@ -71,16 +80,18 @@ def serve(settings: Settings) -> int:
         app = _app(settings, _guard(settings, port))
         sentence = f"Server started at http://{_shown(settings.host)}:{port}"
         if settings.ui:
-            sentence = f"{sentence}\nIts page: http://{_shown(settings.host)}:{port}/"
+            sentence = f"{sentence}\nWeb page: http://{_shown(settings.host)}:{port}/"
         replicas = None
         if shared:
             replicas = Replicas(settings.replicas - 1, replica, settings, port)
         elif settings.replicas:
             # Bound, but not listening: it reserves the port for the replicas, which share it.
-            kept = stack.enter_context(_bound(settings.host, settings.replica_port, shared=True, listens=False))
-            theirs = int(kept.getsockname()[1])
-            replicas = Replicas(settings.replicas, replica, settings, theirs)
-            sentence = f"{sentence}\n{settings.replicas} read-only at http://{_shown(settings.host)}:{theirs}"
+            reserved = stack.enter_context(_bound(settings.host, settings.replica_port, shared=True, listens=False))
+            replica_port = int(reserved.getsockname()[1])
+            replicas = Replicas(settings.replicas, replica, settings, replica_port)
+            sentence = (
+                f"{sentence}\n{settings.replicas} read-only replicas at http://{_shown(settings.host)}:{replica_port}"
+            )
         with asyncio.Runner(loop_factory=_loop) as runner:
             return runner.run(_serve(app, listening, sentence, replicas))
 
@@ -110,7 +121,7 @@ def _app(settings: Settings, guard: AccessGuard) -> App:
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str = "", replicas: Replicas | None = None) -> int:
-    """Serve until a signal; then finish the requests under way, write what is pending, and end."""
+    """Serve until a signal; then finish open requests, write pending data, and return 0."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, over.set)
@@ -119,7 +130,9 @@ async def _serve(app: App, listening: socket.socket, sentence: str = "", replica
     server = await loop.create_server(connections, sock=listening, backlog=2048)
     connections.sweep()
     gc.collect()
-    gc.freeze()  # what is loaded now stays: the collector need not scan it
+    # Modules and policies live as long as the process: frozen, the collector never scans them. A larger threshold makes
+    # collections rarer, because requests create few cycles and a collection delays all clients.
+    gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     watching = None
     if replicas is not None:
@@ -146,27 +159,20 @@ def _loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
 
 
-def _end_with_stdin() -> None:
-    """End when standard input does: the kernel closes it when the parent ends, even if it is killed."""
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def _bound(host: str, port: int, *, shared: bool = False, listens: bool = True) -> socket.socket:
     if not 0 <= port <= 65_535:
-        raise ConfigError(f"--port is {port}; ports go from 1 to 65535, and 0 takes a free one")
+        raise ConfigError(f"--port is {port}; it must be from 1 to 65535, or 0 for a free port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         if listens:
             return socket.create_server((host, port), family=family, reuse_port=shared)
-        made = socket.socket(family)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind((host, port))
-        return made
-    except OSError as why:
-        raise ConfigError(f"cannot listen on {host}:{port}: {why.strerror}; --port 0 takes a free one") from why
+        reserved = socket.socket(family)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind((host, port))
+        return reserved
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; use --port 0 for a free port") from error
 
 
 def _shown(host: str) -> str:

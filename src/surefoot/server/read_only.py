@@ -1,4 +1,4 @@
-"""Services that store nothing: trained policies, and read-only copies of a service's policies. Any number can run."""
+"""Services that write nothing: trained policies, and read-only copies of a service's policies. Any number can run."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from surefoot.server.http.route import Route, routes_of
 from surefoot.server.trained_runs import Runs
 
 log = logging.getLogger("surefoot.server")
+# A replica answers with an old version for at most this long; checking costs one query per policy.
 REFRESH_SECONDS = 1.0
-"""Seconds between two looks for new versions."""
 
 
 class Copies:
-    """The policies of a service in another process, read from its directory; nothing is ever written."""
+    """Read-only copies of a service's policies, loaded from its directory."""
 
     def __init__(self, directory: Path, digits: int | None = None) -> None:
         self.directory, self.digits = directory, digits
         self.policies: dict[str, ServedPolicy] = {}
         self._journal: Journal | None = None
-        self._turn = threading.Lock()  # one refresh at a time: the last one must win
+        # One refresh at a time: an older one must not overwrite a newer one.
+        self._refresh_lock = threading.Lock()
 
     def refresh(self) -> None:
-        """Load new policies and versions. One that cannot be read stays at the version that is loaded."""
-        with self._turn:
+        """Load new policies and versions. A policy whose new version cannot be read keeps the loaded one."""
+        with self._refresh_lock:
             self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
             policies: dict[str, ServedPolicy] = {}
             for entry in self._journal.scan("policy"):
@@ -49,23 +50,26 @@ class Copies:
                 if live is not None and (serving is None or serving.version != live):
                     try:
                         serving = ServedPolicy.load(config, versions)
-                    except (SurefootError, OSError) as why:
-                        log.warning("version %d of %s could not be read: %s", live, config.name, why)
+                    except (SurefootError, OSError) as error:
+                        log.warning("version %d of %s could not be read: %s", live, config.name, error)
                 if serving is not None:
                     policies[config.name] = serving
             self.policies = policies
 
     def find(self, name: str) -> None:
-        """Refresh if the service has a policy of that name by now."""
+        """Refresh if the service now has a policy of that name."""
         if self._journal is not None and self._journal.has("policy", name):
             self.refresh()
 
     async def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
-        """Return the probability of every choice, by the version that is loaded."""
-        if name not in self.policies:  # it may be newer than the last refresh, and its client may ask any copy
+        """Return the probability of every choice under the loaded version."""
+        # It may have been created after the last refresh.
+        if name not in self.policies:
             await asyncio.get_running_loop().run_in_executor(None, self.find, name)
         if name not in self.policies:
-            raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
+            raise Refused(
+                "unknown", f"unknown policy {name!r}; the service has {', '.join(self.policies) or 'none yet'}"
+            )
         return chances_of(self.policies[name], new, self.digits)
 
     def close(self) -> None:
@@ -75,7 +79,7 @@ class Copies:
 
 
 class ReadOnlyService:
-    """Trained runs and copies of policies, without anything that is written."""
+    """Service of trained runs and copies of policies, which writes nothing."""
 
     def __init__(self, runs: Runs, copies: Copies | None = None, *, alone: bool = True) -> None:
         self.runs, self.copies, self.alone, self.draining = runs, copies, alone, False
@@ -85,11 +89,9 @@ class ReadOnlyService:
         """Load everything, in a thread: importing torch takes seconds."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.runs.load)
-        recurrent = [name for name, policy in self.runs.policies.items() if policy.remembers]
+        recurrent = [name for name, policy in self.runs.policies.items() if policy.recurrent]
         if recurrent and not self.alone:
-            raise ConfigError(
-                f"{recurrent[0]} remembers within an episode, and its memory lives in one process; leave --replicas out"
-            )
+            raise ConfigError(f"{recurrent[0]} is recurrent, and its state is held in one process; omit --replicas")
         if self.copies is not None:
             await loop.run_in_executor(None, self.copies.refresh)
             self._refreshing = loop.create_task(self._refresh_forever(self.copies))
@@ -99,8 +101,9 @@ class ReadOnlyService:
             await asyncio.sleep(REFRESH_SECONDS)
             try:
                 await asyncio.get_running_loop().run_in_executor(None, copies.refresh)
-            except (SurefootError, OSError) as why:  # the loaded ones keep answering
-                log.warning("the policies could not be looked at: %s", why)
+            except (SurefootError, OSError) as error:
+                # The loaded versions keep answering.
+                log.warning("the policies could not be refreshed: %s", error)
 
     async def close(self) -> None:
         """Stop refreshing."""
@@ -113,7 +116,7 @@ class ReadOnlyService:
 
 
 def read_only_app(runs: Runs, guard: AccessGuard, copies: Copies | None = None, *, alone: bool = True) -> App:
-    """Return an app for trained runs and, if there are any, copies of policies."""
+    """Return an app for trained runs and copies of policies; `alone` if no other process serves the same runs."""
     service = ReadOnlyService(runs, copies, alone=alone)
 
     def routes(app: App) -> list[Route]:

@@ -14,36 +14,38 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 log = logging.getLogger("surefoot.server")
+# Time without a dead replica; the kernel sends connections to the others meanwhile.
 CHECK_SECONDS = 0.5
 
 
 class Replicas:
     """A number of processes that run the same function. They end with this process, even if it is killed."""
 
-    def __init__(self, count: int, work: Callable[..., None], *given: Any) -> None:
-        self.count, self._work, self._given = count, work, given
+    def __init__(self, count: int, work: Callable[..., None], *arguments: Any) -> None:
+        self.count, self._work, self._arguments = count, work, arguments
         self._context = multiprocessing.get_context("spawn")
         self._running: list[tuple[Any, Connection]] = []
 
     def start(self) -> None:
-        """Start all of them; they serve when they are ready."""
+        """Start all processes; they serve when they are ready."""
         self._running = [self._one() for _ in range(self.count)]
 
     async def watch(self) -> None:
-        """Replace processes that died, until cancelled."""
+        """Replace processes that end, until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            for place, (process, life) in enumerate(self._running):
+            for i, (process, pipe) in enumerate(self._running):
                 if not process.is_alive():
-                    log.warning("replica %d ended with code %s; another one takes its place", place, process.exitcode)
-                    life.close()
-                    self._running[place] = self._one()
+                    log.warning("replica %d ended with code %s and is replaced", i, process.exitcode)
+                    pipe.close()
+                    self._running[i] = self._one()
 
     def close(self) -> None:
-        """Stop all of them, and wait."""
-        for _, life in self._running:
-            life.close()
+        """Stop all processes and wait for them."""
+        for _, pipe in self._running:
+            pipe.close()
         for process, _ in self._running:
+            # Longer than a replica takes to drain.
             process.join(timeout=15)
             if process.is_alive():
                 process.kill()
@@ -54,21 +56,22 @@ class Replicas:
         return [process.pid for process, _ in self._running]
 
     def _one(self) -> tuple[Any, Connection]:
-        mine, theirs = self._context.Pipe()
-        process = self._context.Process(target=_live, args=(theirs, self._work, self._given), daemon=True)
+        parent, child = self._context.Pipe()
+        process = self._context.Process(target=_run_replica, args=(child, self._work, self._arguments), daemon=True)
         process.start()
-        theirs.close()
-        return process, mine
+        child.close()
+        return process, parent
 
 
-def _live(life: Connection, work: Callable[..., None], given: tuple[Any, ...]) -> None:
+def _run_replica(pipe: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Run a replica; it ends when the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its replicas
+    # Ctrl-C reaches the whole process group; the parent stops its replicas itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end_with_parent() -> None:
         with contextlib.suppress(EOFError, OSError):
-            life.recv_bytes()
+            pipe.recv_bytes()
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    work(*given)
+    work(*arguments)

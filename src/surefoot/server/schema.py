@@ -1,4 +1,4 @@
-"""What goes over the wire: one struct a body. OpenAPI, the TypeScript types and the docs are made from these. No torch."""
+"""Structs of request and response bodies, the source of OpenAPI, the TypeScript types and the docs. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)", description="Small letters, digits, - and _.")]
+Name = Annotated[
+    str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)", description="Lower-case letters, digits, - and _.")
+]
 Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$(?!\n)")]
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
 Text = Annotated[str, Meta(max_length=100_000)]
@@ -20,12 +22,13 @@ Pixels = Annotated[bytes, Meta(max_length=4 << 20)]
 Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
+# Limits of one request: with all of them at once a decision still takes less than a second and 100 MB.
 MOST_ACTIONS = 1000
 MOST_CANDIDATES = 256
 LARGEST = 65_536
-"""Numbers of an embedding."""
+"""Largest embedding, in numbers."""
 BATCH = 1000
-"""Decisions or rewards of one request."""
+"""Most decisions or rewards in one request."""
 
 
 def wire_name(name: str) -> str:
@@ -34,167 +37,167 @@ def wire_name(name: str) -> str:
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A field that nobody knows is an error: a misspelt one must not be passed over."""
+    """Base of all bodies. Unknown fields are errors, so that a misspelt one is not ignored."""
 
 
 class TrainingBody(_Body):
-    """When a policy learns by itself."""
+    """Automatic learning of a policy."""
 
     automatic: bool = True
-    """False: only when it is told to."""
+    """False: learn only on request."""
     every: Annotated[int, Meta(ge=1)] = 128
-    """Finished decisions that make an update due."""
+    """Finished decisions between two updates."""
     least: Annotated[int, Meta(ge=1)] = 64
-    """Finished decisions without which there is no update."""
+    """Minimum number of finished decisions for an update."""
     client_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.2
-    """The most of an update that the rewards of one client make up, where there are several: of fewer than five an even share."""
+    """Largest share of an update from one client's rewards, if there are several clients; an even share with fewer than five."""
     settings: dict[str, Any] = {}
-    """Settings of PPO, as `surefoot knobs` lists them."""
+    """PPO settings, as listed by `surefoot knobs`."""
 
 
 class NewPolicy(_Body):
-    """A policy to be made: what it sees and what it may choose."""
+    """A policy to create: its input and its choices."""
 
     name: Name
     choose: Literal["actions", "candidates"] = "actions"
-    """actions: from the same ones each time. candidates: from those that a decision brings, by their descriptions."""
+    """actions: from a fixed list. candidates: from those sent with each decision, by their descriptions."""
     actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
-    """What it chooses from, in the order of their numbers: two at least. None where decisions bring candidates."""
+    """Names of the actions, in the order of their numbers; at least two. Empty for candidates."""
     prior: Annotated[float, Meta(ge=0.0, le=100.0)] = 5.0
-    """candidates: what the cosine of a description and what is seen counts before anything was learned; 0 = nothing."""
+    """candidates: initial weight of the cosine between input and description; 0: none."""
     embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)] = 384
-    """Numbers it sees."""
+    """Size of the input embedding."""
     encoder: Literal["none", "hashing"] = "none"
-    """What turns a decision's `text` into that many numbers; none: embeddings come from the caller."""
+    """Encoder of a decision's `text`; none: the caller sends embeddings."""
     reward_range: tuple[Finite, Finite] = (-1.0, 1.0)
-    """Rewards outside of it are refused."""
+    """Rewards outside of this range are refused."""
     wait_seconds: Annotated[float, Meta(gt=0.0, le=604_800.0)] = 600.0
-    """How long a decision waits for its reward."""
+    """Seconds that a decision waits for its reward."""
     default_reward: Finite = 0.0
-    """What a decision without one gets."""
+    """Reward of a decision that received none in time."""
     aggregation: Aggregation = "first"
-    """What several rewards of a decision make: the first, their sum, or the last before it is learned from."""
+    """How several rewards of a decision are combined: the first, their sum, or the last before learning."""
     seed: Count = 0
     training: TrainingBody = msgspec.field(default_factory=TrainingBody)
 
 
 class PolicyResponse(NewPolicy):
-    """A policy and how it is doing."""
+    """A policy and its statistics."""
 
     version: Count = 0
-    """The one that answers now."""
+    """The live version."""
     newest: Count = 0
-    """The last one that was learned."""
+    """The newest version."""
     canary: tuple[int, float] | None = None
-    """(version, share of the decisions it answers) while one is tried out."""
+    """(version, share of the decisions) of a canary."""
     decisions: Count = 0
     rewards: Count = 0
     mean_reward: float | None = None
-    """Of the last thousand."""
+    """Mean of the last 1,000 rewards."""
 
 
 class Candidate(_Body):
-    """One thing to choose; give one of `description`, `embedding` and `embedding_b64`."""
+    """One option; send one of `description`, `embedding` and `embedding_b64`."""
 
     id: Word
-    """What it is called in the answer."""
+    """Its name in the response."""
     description: Annotated[str, Meta(min_length=1, max_length=4000)] | UnsetType = UNSET
-    """For a policy with an encoder."""
+    """Requires a policy with an encoder."""
     embedding: list[Finite] | UnsetType = UNSET
     embedding_b64: Numbers | UnsetType = UNSET
 
 
 class NewDecision(_Body):
-    """What is seen; give one of `embedding`, `embedding_b64` and `text`."""
+    """The input of a decision; send one of `embedding`, `embedding_b64` and `text`."""
 
     decision_id: Id | UnsetType = UNSET
-    """Yours, so that a retry is the same decision; made here if left out."""
+    """Id chosen by the caller, which makes retries idempotent; generated if omitted."""
     embedding: list[Finite] | UnsetType = UNSET
     embedding_b64: Numbers | UnsetType = UNSET
-    """The same as little-endian float32, base64: an eighth of the work."""
+    """The embedding as little-endian float32 in base64: an eighth of the work."""
     text: Text | UnsetType = UNSET
-    """For a policy with an encoder."""
+    """Requires a policy with an encoder."""
     candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_CANDIDATES)] | UnsetType = UNSET
-    """What there is to choose from this time; for a policy that chooses candidates."""
+    """The options; for a policy that chooses among candidates."""
     mask: list[bool] | UnsetType = UNSET
-    """True = allowed; all are, if left out."""
+    """True: allowed. Default: all."""
     episode: Id | UnsetType = UNSET
-    """Decisions of one episode follow each other; each is its own, if left out."""
+    """Groups consecutive decisions into an episode; if omitted, each decision is one episode."""
     mode: Mode = "live"
-    """shadow: decide, do not count. apprentice: learn from `action`, which the caller took."""
+    """shadow: decide without learning. apprentice: learn from `action`, taken by the caller."""
     action: Count | UnsetType = UNSET
-    """apprentice: what was done."""
+    """apprentice: number of the action that was taken."""
     deterministic: bool = False
-    """The most likely action, without chance; it is answered and logged, and not learned from."""
+    """Choose the most probable action; it is logged, but not learned from."""
     defer: bool = False
-    """True: waits for /activate before its time runs and it is learned from."""
+    """True: the decision counts and its time starts only after /activate."""
     distribution: bool = False
-    """Answer with every action's probability."""
+    """Include the probability of every action in the response."""
     subject: Id | UnsetType = UNSET
-    """Whom it is about, so that all of it can be deleted."""
+    """The person it is about, so that all of their data can be deleted."""
 
 
 class DecisionResponse(_Body):
-    """What was chosen, and all that is needed to make sense of it later."""
+    """The chosen action, with probability and policy version."""
 
     decision_id: Id
     policy: Name
     action: Count
-    """Its number: of the policy's actions, or of the candidates as they were sent."""
+    """Index into the policy's actions or the candidates that were sent."""
     name: Word
     """The action's name, or the candidate's id."""
     probability: Share
     policy_version: Count
     expires_at: float
-    """Unix time after which a reward comes too late."""
+    """Unix time after which a reward is refused."""
     mode: Mode = "live"
     distribution: list[Share] | UnsetType = UNSET
 
 
 class DecisionsBody(_Body):
-    """Many at a time."""
+    """Many decisions in one request."""
 
     decisions: Annotated[list[NewDecision], Meta(min_length=1, max_length=BATCH)]
 
 
 class DecisionList(_Body):
-    """In the order they were asked for."""
+    """Decisions in the order of the request."""
 
     decisions: list[DecisionResponse]
 
 
 class NewReward(_Body):
-    """What came of a decision."""
+    """The outcome of a decision."""
 
     reward_id: Id | UnsetType = UNSET
-    """Yours, where several rewards add up: told again under the same id, it is not added twice."""
+    """Id chosen by the caller: with aggregation `sum`, a repeated id is not added twice."""
 
     value: Finite | UnsetType = UNSET
     parts: dict[Word, Finite] | UnsetType = UNSET
-    """Named parts, whose sum is the value where `value` is left out."""
+    """Named parts; their sum is the value if `value` is omitted."""
     terminated: bool = True
-    """The episode is over. False: another decision of the same episode follows."""
+    """The episode has ended. False: another decision of the same episode follows."""
     truncated: bool = False
-    """The episode was cut short: what lay ahead is taken from the critic."""
+    """The episode was truncated: its remaining value is estimated by the critic."""
 
 
 class RewardResponse(_Body):
-    """The reward as it counts."""
+    """The reward that counts for the decision."""
 
     decision_id: Id
     value: float
     status: Literal["stored", "replayed", "added", "ignored"]
-    """replayed: the same was told before; ignored: another one counts already."""
+    """replayed: the same reward was sent before. ignored: another reward counts already."""
 
 
 class NewJob(_Body):
-    """Learn now."""
+    """A learning job."""
 
     least: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
 class JobResponse(_Body):
-    """Something that takes a while."""
+    """State of a background job."""
 
     job_id: Id
     policy: Name
@@ -205,39 +208,39 @@ class JobResponse(_Body):
 
 
 class PastResponse(_Body):
-    """A decision that saw something alike, and what came of it."""
+    """A similar past decision and its reward."""
 
     decision_id: Id
     action: Count
     reward: float
     likeness: float
-    """Cosine of what both saw."""
+    """Cosine of the two inputs."""
 
 
 class Explained(_Body):
-    """Why it was chosen."""
+    """Explanation of a decision."""
 
     decision: DecisionResponse
     distribution: list[Share]
     prior: Share
-    """What the untrained first version would have given the action."""
+    """Probability of the action under the untrained first version."""
     learned: float
-    """What learning added to its log-probability."""
+    """Change of its log-probability by learning."""
     exploration: Share
-    """Probability of everything but the likeliest action: how much was left to chance."""
+    """Total probability of all actions but the most probable one."""
     reward: float | None = None
-    """What it was closed with."""
+    """The decision's reward, if it has one."""
     nearest: list[PastResponse] = []
 
 
 class NewCheckpoint(_Body):
-    """Which version to name; the one that answers, if left out."""
+    """The version to name; default: the live one."""
 
     version: Count | UnsetType = UNSET
 
 
 class CheckpointResponse(_Body):
-    """A version under a name that stays."""
+    """A permanently named version."""
 
     checkpoint_id: Id
     policy: Name
@@ -246,7 +249,7 @@ class CheckpointResponse(_Body):
 
 
 class Version(_Body):
-    """Weights that were learned."""
+    """A version of the policy's weights."""
 
     version: Count
     created_at: float
@@ -256,31 +259,31 @@ class Version(_Body):
 
 
 class VersionList(_Body):
-    """Newest first."""
+    """Versions, newest first."""
 
     versions: list[Version]
 
 
 class PromotionBody(_Body):
-    """Which version answers from now on."""
+    """The version to make live."""
 
     version: Count
     share: Annotated[float, Meta(gt=0.0, le=1.0)] = 1.0
-    """Below 1 it is a canary: it answers that share of the decisions."""
+    """Below 1 the version is a canary for that share of the decisions."""
     gate: bool = False
-    """True: only if the log says that it is not worse."""
+    """True: only if it is not worse than the live version on the log."""
 
 
 class NewEvaluation(_Body):
-    """What would another version have earned?"""
+    """Off-policy evaluation of a version."""
 
     version: Count
     last: Annotated[int, Meta(ge=10, le=100_000)] = 10_000
-    """Logged decisions to look at."""
+    """Number of logged decisions to evaluate on."""
 
 
 class EstimateResponse(_Body):
-    """A number and its 95 % interval."""
+    """An estimate and its 95 % interval."""
 
     value: float
     low: float
@@ -288,18 +291,18 @@ class EstimateResponse(_Body):
 
 
 class OffPolicy(_Body):
-    """What the log says a version is worth."""
+    """Off-policy estimates of a version's mean reward."""
 
     version: Count
     logged: EstimateResponse
-    """What was really earned."""
+    """Mean reward of the logged decisions."""
     ips: EstimateResponse
     snips: EstimateResponse
     dr: EstimateResponse
     effective_sample_size: float
     decisions: Count
     enough: bool
-    """Below an effective sample size of 500 there is no verdict."""
+    """True if the effective sample size is at least 500."""
 
 
 class PartResponse(_Body):
@@ -310,77 +313,77 @@ class PartResponse(_Body):
 
 
 class RunResponse(_Body):
-    """A trained policy that is served as it is."""
+    """A trained policy, served without learning."""
 
     name: str
     env: str
     steps: Count
-    """Env steps it was trained for."""
+    """Environment steps of its training."""
     observation: dict[str, PartResponse]
-    """What it sees; one part called obs where the env's observation has no names."""
+    """Its observation by part; a single part is called `obs`."""
     action: dict[str, Any]
-    """What it answers with: a kind and its size, such as {"kind": "discrete", "n": 2, "start": 0}."""
+    """Its action space, such as {"kind": "discrete", "n": 2, "start": 0}."""
     memory: bool
-    """True: it remembers within an episode, so that every step says which `episode` it is in."""
+    """True: the policy is recurrent, and every request must name its `episode`."""
 
 
 class NewAct(_Body):
-    """What is seen, laid flat: `observation` or `observation_b64`, or its named `parts` and `parts_b64`."""
+    """A flattened observation: `observation` or `observation_b64`, or named `parts` and `parts_b64`."""
 
     observation: list[Finite] | UnsetType = UNSET
     observation_b64: Pixels | UnsetType = UNSET
-    """The same as little-endian float32, base64."""
+    """The observation as little-endian float32 in base64."""
     parts: dict[str, list[Finite]] | UnsetType = UNSET
     parts_b64: dict[str, Pixels] | UnsetType = UNSET
     mask: list[bool] | UnsetType = UNSET
-    """True = allowed; for choices only."""
+    """True: allowed; for discrete actions only."""
     deterministic: bool = True
-    """False: sampled, as in training."""
+    """False: sample the action, as in training."""
     episode: Id | UnsetType = UNSET
-    """Whose memory it goes on with; for a policy that has one."""
+    """The episode whose recurrent state is continued; for recurrent policies."""
     start: bool = False
-    """True: an episode begins here, whatever is remembered under its id."""
+    """True: start the episode anew, with an empty recurrent state."""
 
 
 class Act(_Body):
-    """What to do."""
+    """An action."""
 
     action: int | float | list[Any] | dict[str, Any]
-    """As the env takes it."""
+    """In the form that the environment takes."""
     began: bool
-    """Nothing was remembered: it was taken for the first step of an episode."""
+    """True: there was no recurrent state, so this was the first step of an episode."""
 
 
 class Acts(_Body):
-    """Many at a time."""
+    """Many observations in one request."""
 
     acts: Annotated[list[NewAct], Meta(min_length=1, max_length=BATCH)]
 
 
 class ActList(_Body):
-    """In the order they were asked for."""
+    """Actions in the order of the request."""
 
     acts: list[Act]
 
 
 class Chances(_Body):
-    """What would be chosen how often; nothing was decided."""
+    """Probabilities of all choices; no decision was made."""
 
     policy: Name
     policy_version: Count
     distribution: list[Share]
     names: list[str]
-    """Of the actions or candidates, in the same order."""
+    """Names of the actions or candidates, in the same order."""
 
 
 class Health(_Body):
-    """Whether it lives."""
+    """State of the service."""
 
     status: Literal["ok", "draining"]
 
 
 class ProblemResponse(_Body):
-    """RFC 9457."""
+    """An error, as RFC 9457 problem."""
 
     type: str
     title: str
@@ -388,7 +391,7 @@ class ProblemResponse(_Body):
     detail: str
     request_id: str
     pointer: str | UnsetType = UNSET
-    """Where in the body, as a JSON pointer."""
+    """JSON pointer to the invalid part of the body."""
 
 
 if not TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Trained policies that are served as they are: an observation in, an action out; nothing is written or learned."""
+"""Serve trained policies without learning: an observation in, an action out; nothing is written."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from surefoot.errors import SurefootError
 from surefoot.server import schema
 from surefoot.server.http.problems import Refused
 
+# Recurrent states kept in memory: 40 MB for 1,024 numbers each. The least recently used is dropped first.
 EPISODES = 10_000
-"""Episodes whose recurrent state is kept; the least recently used is dropped first."""
 
 
 class Runs:
-    """The served runs, by name."""
+    """The served runs by name."""
 
     def __init__(self, directories: Sequence[Path] = ()) -> None:
         self.directories = directories
         self.policies: dict[str, RunPolicy] = {}
 
     def load(self) -> None:
-        """Load all of them."""
+        """Load all runs."""
         for directory in self.directories:
             name = directory.resolve().name
             self.policies[name] = RunPolicy(name, directory)
 
     def run(self, name: str) -> RunPolicy:
-        """Return a run. Raise `Refused` if there is none of that name."""
+        """Return a run by name. Raise `Refused` if it is unknown."""
         if name not in self.policies:
-            known = ", ".join(self.policies) or "none: `surefoot serve RUN` serves one"
-            raise Refused("unknown", f"there is no run {name!r}; there are {known}")
+            known = ", ".join(self.policies) or "none; start it with `surefoot serve RUN`"
+            raise Refused("unknown", f"unknown run {name!r}; the server has {known}")
         return self.policies[name]
 
 
@@ -48,15 +48,16 @@ class RunPolicy:
 
         from surefoot.train.facade import PPO
 
+        # One row takes microseconds: more threads would only compete.
         torch.set_num_threads(1)
         self.name = name
         self.model = PPO.load(directory)
         self.spaces = self.model.spaces
-        self.remembers = self.model.policy.sequential
+        self.recurrent = self.model.policy.sequential
         self._episodes: OrderedDict[str, Any] = OrderedDict()
 
     def describe(self) -> schema.RunResponse:
-        """Return its observation, its action and its origin."""
+        """Return its spaces, environment and number of steps."""
         from surefoot.data.spaces import space_to_json
 
         spec = self.model.spec
@@ -69,67 +70,67 @@ class RunPolicy:
                 for part, space in self._parts().items()
             },
             action=space_to_json(self.spaces.action),
-            memory=self.remembers,
+            memory=self.recurrent,
         )
 
-    def act(self, wanted: Sequence[schema.NewAct], pointer: str) -> list[schema.Act]:
-        """Return an action for each observation; those with the same options go through the network as one batch."""
-        seen = [self._observation(new, pointer.format(place)) for place, new in enumerate(wanted)]
-        self._check_episodes(wanted, pointer)
+    def act(self, requests: Sequence[schema.NewAct], pointer: str) -> list[schema.Act]:
+        """Return one action per request; requests with the same options are evaluated as one batch."""
+        observations = [self._observation(new, pointer.format(i)) for i, new in enumerate(requests)]
+        self._check_episodes(requests, pointer)
         groups: dict[tuple[bool, bool], list[int]] = {}
-        for place, new in enumerate(wanted):
-            groups.setdefault((new.deterministic, new.mask is UNSET), []).append(place)
-        found: dict[int, schema.Act] = {}
-        for (deterministic, _), places in groups.items():
-            mine = [wanted[place] for place in places]
-            answers = self._choose([seen[place] for place in places], mine, deterministic=deterministic)
-            found |= dict(zip(places, answers, strict=True))
-        return [found[place] for place in range(len(wanted))]
+        for i, new in enumerate(requests):
+            groups.setdefault((new.deterministic, new.mask is UNSET), []).append(i)
+        acts: dict[int, schema.Act] = {}
+        for (deterministic, _), rows in groups.items():
+            group = [requests[i] for i in rows]
+            chosen = self._choose([observations[i] for i in rows], group, deterministic=deterministic)
+            acts |= zip(rows, chosen, strict=True)
+        return [acts[i] for i in range(len(requests))]
 
-    def _choose(self, seen: Sequence[Any], wanted: Sequence[schema.NewAct], *, deterministic: bool) -> list[schema.Act]:
+    def _choose(
+        self, rows: Sequence[Any], requests: Sequence[schema.NewAct], *, deterministic: bool
+    ) -> list[schema.Act]:
         import torch
 
-        named = isinstance(seen[0], dict)
-        together = {name: np.stack([each[name] for each in seen]) for name in seen[0]} if named else np.stack(seen)
-        masks = None if wanted[0].mask is UNSET else np.array([new.mask for new in wanted], bool)
-        fresh = [new.start or self._memory(new) is None for new in wanted]
-        memory = None
-        if self.remembers:
+        named = isinstance(rows[0], dict)
+        batch = {name: np.stack([row[name] for row in rows]) for name in rows[0]} if named else np.stack(rows)
+        masks = None if requests[0].mask is UNSET else np.array([new.mask for new in requests], bool)
+        starts = [new.start or self._state(new) is None for new in requests]
+        states = None
+        if self.recurrent:
             empty = self.model.policy.initial_context(1)
-            kept = [empty if new else self._memory(w) for new, w in zip(fresh, wanted, strict=True)]
-            memory = {name: torch.cat([each[name] for each in kept if each is not None]) for name in empty}
+            previous = [empty if start else self._state(new) for start, new in zip(starts, requests, strict=True)]
+            states = {name: torch.cat([each[name] for each in previous if each is not None]) for name in empty}
         try:
             actions, after = self.model.predict(
-                together, memory, np.array(fresh), deterministic=deterministic, action_masks=masks
+                batch, states, np.array(starts), deterministic=deterministic, action_masks=masks
             )
-        except SurefootError as why:
-            raise Refused("invalid", str(why), pointer="/") from why
-        answers: list[schema.Act] = []
-        for row, new in enumerate(wanted):
-            if self.remembers and after is not None and new.episode is not UNSET:
+        except SurefootError as error:
+            raise Refused("invalid", str(error), pointer="/") from error
+        acts: list[schema.Act] = []
+        for row, new in enumerate(requests):
+            if self.recurrent and after is not None and new.episode is not UNSET:
                 self._episodes[new.episode] = {name: x[row : row + 1] for name, x in after.items()}
                 self._episodes.move_to_end(new.episode)
-            answers.append(schema.Act(action=plain(_row(actions, row)), began=fresh[row]))
+            acts.append(schema.Act(action=plain(_row(actions, row)), began=starts[row]))
         while len(self._episodes) > EPISODES:
             self._episodes.popitem(last=False)
-        return answers
+        return acts
 
-    def _memory(self, new: schema.NewAct) -> Any:
+    def _state(self, new: schema.NewAct) -> Any:
         return None if new.episode is UNSET else self._episodes.get(new.episode)
 
-    def _check_episodes(self, wanted: Sequence[schema.NewAct], pointer: str) -> None:
-        named = [new.episode for new in wanted]
-        if self.remembers and UNSET in named:
-            where = f"{pointer.format(named.index(UNSET))}/episode"
-            raise Refused("invalid", "this policy remembers: say which episode it is in", pointer=where)
-        given = [name for name in named if name is not UNSET]
-        if self.remembers and len(set(given)) < len(given):
-            raise Refused(
-                "invalid", "one step of an episode at a time: two here have the same episode", pointer="/acts"
-            )
+    def _check_episodes(self, requests: Sequence[schema.NewAct], pointer: str) -> None:
+        episodes = [new.episode for new in requests]
+        if self.recurrent and UNSET in episodes:
+            where = f"{pointer.format(episodes.index(UNSET))}/episode"
+            raise Refused("invalid", "this policy is recurrent; name the episode of the step", pointer=where)
+        # Two steps of one episode in a batch would both start from the same state.
+        if self.recurrent and len(set(episodes)) < len(episodes):
+            raise Refused("invalid", "two steps have the same episode; send one step per episode", pointer="/acts")
 
     def _parts(self) -> Mapping[str | None, Any]:
-        """Return {name: space} of the env's observation; {None: space} for one without names."""
+        """Return {name: space} of the environment's observation; {None: space} if it has no parts."""
         from gymnasium import spaces
 
         space = self.spaces.gym_observation
@@ -141,14 +142,14 @@ class RunPolicy:
         parts = self._parts()
         if None in parts:
             if (new.observation is UNSET) == (new.observation_b64 is UNSET):
-                raise Refused("invalid", "give one of observation and observation_b64", pointer=pointer or "/")
+                raise Refused("invalid", "send one of observation and observation_b64", pointer=pointer or "/")
             where = f"{pointer}/observation" + ("" if new.observation_b64 is UNSET else "_b64")
             return _fit(parts[None], new.observation, new.observation_b64, where)
         listed = {} if new.parts is UNSET else new.parts
         coded = {} if new.parts_b64 is UNSET else new.parts_b64
         if set(listed) | set(coded) != set(parts) or set(listed) & set(coded):
             names = ", ".join(map(str, parts))
-            raise Refused("invalid", f"give {names}, each once, in parts or parts_b64", pointer=f"{pointer}/parts")
+            raise Refused("invalid", f"send {names}, each once, in parts or parts_b64", pointer=f"{pointer}/parts")
         return {
             name: _fit(space, listed.get(str(name), UNSET), coded.get(str(name), UNSET), f"{pointer}/parts/{name}")
             for name, space in parts.items()
@@ -156,16 +157,18 @@ class RunPolicy:
 
 
 def _fit(space: Any, numbers: Any, b64: Any, where: str) -> np.ndarray:
-    """Return flat numbers in the shape of a space. Raise `Refused` if they do not fit."""
+    """Return flat numbers reshaped to a space. Raise `Refused` if they do not fit."""
     flat = np.frombuffer(b64, "<f4") if numbers is UNSET and len(b64) % 4 == 0 else numbers
     shape = tuple(space.shape or ())
     if flat is UNSET or len(flat) != math.prod(shape):
-        count = "bytes that are no float32" if flat is UNSET else f"{len(flat)} numbers"
-        detail = f"{count}; this observation is {list(shape)}, laid flat {math.prod(shape)}"
+        count = "the bytes are not float32" if flat is UNSET else f"there are {len(flat)} numbers"
+        detail = f"{count}; this observation has the shape {list(shape)}, which is {math.prod(shape)} numbers"
         raise Refused("invalid", detail, pointer=where)
     row = np.asarray(flat, np.float32)
     if not np.isfinite(row).all():
-        raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
+        raise Refused(
+            "invalid", "the number is NaN or infinite", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}"
+        )
     return row.astype(space.dtype).reshape(shape)
 
 

@@ -50,7 +50,7 @@ def test_a_name_that_nobody_has_makes_a_copy_read_nothing_again(beside):
         known = copies.policies
         answer = await reader("POST", LOOK.replace("greet", "nobody"), SEEN)
         assert answer.status == 404
-        assert answer.json["detail"] == "there is no policy 'nobody'; there are greet"
+        assert answer.json["detail"] == "unknown policy 'nobody'; the service has greet"
         assert copies.policies is known
 
     beside(story)

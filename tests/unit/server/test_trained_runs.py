@@ -137,7 +137,7 @@ def test_a_policy_that_remembers_is_not_shared_among_processes(saved):
     async def whole():
         await read_only_app(Runs([saved["memory"]]), AccessGuard(), alone=False).start()
 
-    with pytest.raises(ConfigError, match="memory remembers within an episode"):
+    with pytest.raises(ConfigError, match="memory is recurrent"):
         asyncio.run(whole())
 
 

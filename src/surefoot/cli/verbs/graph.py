@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -46,8 +48,6 @@ class GraphCheckArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import json
-
         from surefoot.graph.spec.check import check
 
         checked = check(read_graph(self.graph))
@@ -100,9 +100,9 @@ class GraphRunArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import json
-        import time
-
+        from surefoot.graph.run.compiled import Compiled
+        from surefoot.graph.run.interpreter import Interpreter
+        from surefoot.graph.run.queues import QueueEngine
         from surefoot.train.device import pin_threads
 
         if self.watch and self.engine != "interpreter":
@@ -110,7 +110,10 @@ class GraphRunArgs:
         if self.keep is not None and (self.engine != "interpreter" or self.keep_every < 1 or self.watch):
             raise Usage("--keep needs --engine interpreter, a --keep-every of at least 1, and no --watch")
         pin_threads(self.threads)
-        engine = self._engine()
+        options = {"total_steps": self.steps, "seed": self.seed, "path": self.path}
+        settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        kinds = {"compiled": Compiled, "interpreter": Interpreter, "queues": QueueEngine}
+        engine = kinds[self.engine](read_graph(self.graph), into=self.out or Path(), trust=self.trust, **settings)
         begin = time.perf_counter()
         try:
             ticks = self._go(engine)
@@ -120,16 +123,6 @@ class GraphRunArgs:
         document = {"ticks": ticks, "seconds": seconds, "sha256": digest}
         print(json.dumps(document) if self.as_json else f"{ticks:,} ticks in {seconds:.1f} s, weights {digest[:16]}")
         return 0
-
-    def _engine(self) -> Any:
-        from surefoot.graph.run.compiled import Compiled
-        from surefoot.graph.run.interpreter import Interpreter
-        from surefoot.graph.run.queues import QueueEngine
-
-        options = {"total_steps": self.steps, "seed": self.seed, "path": self.path}
-        settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        kinds = {"compiled": Compiled, "interpreter": Interpreter, "queues": QueueEngine}
-        return kinds[self.engine](read_graph(self.graph), into=self.out or Path(), trust=self.trust, **settings)
 
     def _go(self, engine: Any) -> int:
         if self.keep is not None:
@@ -224,8 +217,6 @@ class DiffArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import json
-
         from surefoot.graph.diff import difference_line, differences
 
         changes = differences(read_graph(self.before), read_graph(self.after))
@@ -264,8 +255,6 @@ class NodesArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import json
-
         from surefoot.compat.dnne import register
         from surefoot.graph.nodes import REGISTRY
 
@@ -273,9 +262,8 @@ class NodesArgs:
         if self.as_json:
             print(json.dumps(REGISTRY.to_json(), indent=1))
             return 0
-        for name in REGISTRY.names():
-            declared = REGISTRY.get(name)
-            print(f"{name:<22} {declared.category:<14} {declared.summary}")
+        for node in map(REGISTRY.get, REGISTRY.names()):
+            print(f"{node.name:<22} {node.category:<14} {node.summary}")
         return 0
 
 

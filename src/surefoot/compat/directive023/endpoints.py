@@ -20,6 +20,7 @@ from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.served_policy import RewardRecord, chances_of, read_decision
 from surefoot.server.decisions.service import Service
+from surefoot.server.http.messages import problem
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route, route, routes_of
 
@@ -251,11 +252,12 @@ class Directive023:
         self._episodes += reward.terminated
 
     def error_body(self, why: Refused, request: str) -> tuple[bytes, str]:
-        """Return an error as Directive-023's clients read it."""
+        """Return a problem with the field `error`, which Directive-023's clients read."""
         detail = {"malformed": "Invalid JSON"}.get(why.kind, why.detail)
-        if why.kind == "unknown" and why.detail.startswith("there is nothing at"):
+        if why.kind == "unknown" and why.detail.startswith("nothing is served at"):
             detail = "Not found"
-        return msgspec.json.encode({"error": detail, "request_id": request}), "application/json"
+        body = msgspec.to_builtins(problem(why, request)) | {"error": detail}
+        return msgspec.json.encode(body), "application/problem+json"
 
 
 def _hash(row: np.ndarray) -> str:

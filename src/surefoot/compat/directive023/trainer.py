@@ -103,9 +103,8 @@ class PPOTrainer:
             torch.manual_seed(c.seed)
             net = EmbeddingNetwork({"obs": c.input_dim}, c.action_dim, c.hidden_dim, stateful=c.allow_stateful_norm)
         settings = NetConfig(allow_stateful_norm=c.allow_stateful_norm)
-        self.policy = ActorCritic(
-            {"obs": Box((c.input_dim,))}, Discrete(c.action_dim), settings, network=net, seed=c.seed
-        )
+        obs, action = {"obs": Box((c.input_dim,))}, Discrete(c.action_dim)
+        self.policy = ActorCritic(obs, action, settings, network=net, seed=c.seed)
         self.learner = Learner(self.policy, c.learner())
         self.generator = torch.Generator().manual_seed(c.seed)
         self.buffer: deque[Experience] = deque(maxlen=c.buffer_size)
@@ -121,12 +120,8 @@ class PPOTrainer:
         with torch.no_grad():
             out = self.policy.act(inputs, generator=self.generator, deterministic=deterministic)
         action = int(out.action[0])
-        return {
-            "action": action,
-            "mutation_type": mutation_name(action),
-            "log_prob": float(out.log_prob[0]),
-            "value": float(out.value[0]),
-        }
+        numbers = {"log_prob": float(out.log_prob[0]), "value": float(out.value[0])}
+        return {"action": action, "mutation_type": mutation_name(action), **numbers}
 
     def get_distribution(self, embedding: Sequence[float] | np.ndarray) -> dict[str, Any]:
         """Return {probabilities, mutation_types} for one embedding."""
@@ -227,9 +222,8 @@ class PPOTrainer:
             "best": self._best if math.isfinite(self._best) else None,
             "generator": self.generator.get_state().numpy(),
         }
-        return save_checkpoint(
-            Path(path), self.learner.updates, {"weights": weights, **self.learner.state(), "prompts": state}
-        )
+        parts = {"weights": weights, **self.learner.state(), "prompts": state}
+        return save_checkpoint(Path(path), self.learner.updates, parts)
 
     def load(self, path: Path | str) -> None:
         """Restore what `save` wrote; the sizes must be the same."""
@@ -257,19 +251,16 @@ class PPOTrainer:
         open_ends: dict[bytes, list[int]] = {}
         for experience in self.buffer:
             waiting = open_ends.get(fingerprint(experience.state), [])
-            if waiting:
-                number = waiting.pop(0)
-                chains[number].append(experience)
-            else:
-                number = len(chains)
-                chains.append([experience])
+            number = waiting.pop(0) if waiting else len(chains)
+            if number == len(chains):
+                chains.append([])
+            chains[number].append(experience)
             if not experience.done:
                 open_ends.setdefault(fingerprint(experience.next_state), []).append(number)
         return [self._steps(number, chain) for number, chain in enumerate(chains)]
 
     def _steps(self, number: int, chain: list[Experience]) -> list[Step]:
-        last = chain[-1]
-        ahead = 0.0
+        last, ahead = chain[-1], 0.0
         if not last.done:
             self.policy.eval()
             with torch.no_grad():
@@ -286,8 +277,7 @@ class PPOTrainer:
                 value=e.value,
                 policy_version=e.policy_version,
             )
-            # The last experience of an open chain is truncated: its next state is bootstrapped.
-            cut = e is last and not e.done
+            cut = e is last and not e.done  # its next state is bootstrapped
             outcome = Outcome(decision=decision.id, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
             steps.append((decision, outcome))
         return steps

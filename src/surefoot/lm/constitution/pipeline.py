@@ -89,6 +89,7 @@ class Pipeline:
         return results
 
     def _base(self) -> tuple[Any, Speech]:
+        # Every stage loads the model anew: a resumed run must not depend on an earlier stage in memory.
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model = load_model(self.config.model, dtype=best_dtype(self.config.dtype, device), device=device)
         return model, Speech(load_tokenizer(self.config.model), model)
@@ -228,6 +229,7 @@ class Pipeline:
     def _ppo(self) -> dict[str, Any]:
         training, directory = self._training(), RunDir(self.folder / "ppo")
         about = {"model": self.config.model, "prompts": self.config.prompts}
+        # A killed PPO stage resumes from its own checkpoints.
         if directory.header.is_file():
             run = resume(directory, training, about=about)
         else:

@@ -29,6 +29,7 @@ class Adapter(nn.Module):
         self.base, self.rank, self.alpha, self.on = base, rank, alpha, True
         self.settled = False
         """True once it belongs to the reference: trained in an earlier stage and never switched off again."""
+        # Kaiming uniform with a = √5, as in peft.
         bound = 1.0 / math.sqrt(inputs)
         a = (torch.rand(rank, inputs, generator=generator) * 2 - 1) * bound
         device = next(base.parameters()).device
@@ -102,6 +103,7 @@ def merge(model: nn.Module) -> None:
         base = _innermost(adapter)
         weight: Any = base.weight
         with torch.no_grad():
+            # In float32, rounded once: adapters are smaller than bfloat16's steps.
             total = weight.float()
             while isinstance(adapter, Adapter):
                 total, adapter = total + adapter.delta().float(), adapter.base

@@ -72,6 +72,7 @@ class Backbone:
         self._upper = nn.ModuleList(self.layers[self.first_trained :])
         self._inject: Tensor | None = None
         self._captured: list[Tensor] | None = None
+        # For models that transformers runs: a hook reads or replaces the input of the first layer that learns.
         self.layers[self.first_trained].register_forward_pre_hook(self._at_first_trained)
         self.direct = Direct.of(self.base, self.first_trained)
         """The layers written out for GPT-2 and Llama; None: transformers runs them."""
@@ -140,10 +141,12 @@ class Backbone:
     @contextmanager
     def reference(self) -> Generator[None]:
         """Make the model the original one within the block, with gradients off."""
+        # Settled adapters of an earlier stage belong to the reference.
         adapters = [adapter for _, adapter in self.adapters() if not adapter.settled]
         now = {parameter: parameter.data for parameter in self.originals}
         for adapter in adapters:
             adapter.on = False
+        # Only pointers are swapped, nothing is copied.
         for parameter, original in self.originals.items():
             parameter.data = original
         try:

@@ -42,6 +42,7 @@ class Pass:
             key,
             value,
             attn_mask=self.mask,
+            # A single token attends to all keys of the cache.
             is_causal=self.mask is None and self.size[1] > 1,
             enable_gqa=query.shape[1] != key.shape[1],
         )
@@ -138,6 +139,7 @@ def _layer_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 
 def _rms_norm(norm: Any, x: Tensor) -> Tensor:
+    # In float32 like transformers, so that the results agree.
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon)
     return norm.weight * (wide * scale).to(x.dtype)

@@ -37,6 +37,7 @@ class Slots:
     def fill(self, rows: Tensor, prompts: Prefill, lengths: Tensor) -> None:
         """Copy new prompts into rows. The padding behind a prompt is masked until it is overwritten."""
         for layer, key in prompts.keys.items():
+            # Allocated by the first prompts, which show the number and size of the heads.
             if layer not in self.keys:
                 shape = (self.rows, key.shape[1], self.length, key.shape[3])
                 self.keys[layer], self.values[layer] = key.new_zeros(shape), key.new_zeros(shape)
@@ -61,6 +62,7 @@ class Slots:
 
     def update(self, key: Tensor, value: Tensor, layer: int, *others: object, **more: object) -> tuple[Tensor, Tensor]:
         """Store one token per row and return all keys and values; transformers' attention calls this."""
+        # A slice is written faster than an index per row.
         if self._level:
             self.keys[layer][:, :, self.filled - 1] = key[:, :, 0]
             self.values[layer][:, :, self.filled - 1] = value[:, :, 0]

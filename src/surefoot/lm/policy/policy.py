@@ -131,6 +131,7 @@ class LMPolicy:
             entropy_gradient=self.entropy_gradient,
         )
         value, kl = self.critic.values(states, rows), scores.kl
+        # k3 needs no case: the loss computes it from the two log-probs.
         if self.kl_in_loss == "k2" and batch.ref_log_prob is not None:
             kl = 0.5 * (scores.log_prob - batch.ref_log_prob[step, row]).square()
 
@@ -160,6 +161,7 @@ class LMPolicy:
 
     def _last(self, inputs: PolicyInput) -> Sequences:
         prompt, length = inputs.context["prompt"].long(), inputs.context["prompt_length"].long()
+        # One response token, whose predicting state is the last of the prompt.
         return Sequences(prompt, length, torch.ones_like(length))
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
@@ -213,6 +215,7 @@ class LMPolicy:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return only the weights that learn; the frozen ones are those of the base model."""
+        # Checkpoints hold only these; the frozen weights come from the base model.
         learned = {f"model.{name}": p.detach() for name, p in self.backbone.trained().items()}
         return learned | {f"critic.{name}": x.detach() for name, x in self.critic.state_dict().items()}
 

@@ -66,6 +66,7 @@ def score(
     A frozen head has a faster way: d log p / d h = W[token] - softmax(Wh) W does not depend on the loss, so the gradient is
     computed in the forward pass, without stored logits or a second softmax.
     """
+    # The blocks give neither the gradient of the entropy nor a KL.
     plain = reference is None and not entropy_gradient and head.bias is None
     if plain and not torch.is_grad_enabled():
         visit = _visits(hidden, head.weight, token, temperature, support, gradient=False)

@@ -58,6 +58,7 @@ class Guards:
         self.held_back = False
         if budget is None:
             return None, []
+        # A copy per step: only what learns is in the state of the policy.
         if kl <= budget:
             self.within, self.over = _copy(self.policy), 0
             return None, []
@@ -77,6 +78,7 @@ class Guards:
         last = step >= self.config.steps
         if self.judge is None or not self.prompts or (step % self.config.judge_every and not last and step != 1):
             return None, []
+        # At the first and the last step too: the first is the baseline.
         scores = np.asarray([float(x) for x in self.judge(*respond(self.prompts))])
         self.judged = float(np.nanmean(scores))
         if self.judged > self.best_score:

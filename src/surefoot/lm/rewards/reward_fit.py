@@ -102,11 +102,13 @@ def train_reward_model(
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(pairs), generator=generator)
     held = round(validation * len(pairs))
+    # At random: datasets are often sorted by source.
     val, train = order[:held], order[held:]
     score = _scorer(model, pairs, speech, max_length, features)
     learning = model.head if model.frozen else model
     parameters = [p for p in learning.parameters() if p.requires_grad]
     margin = torch.tensor([pair.margin for pair in pairs])
+    # torch's class: fitting takes minutes, so its start-up time does not matter here.
     optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=weight_decay)
     fit = RewardFit(pairs=len(train), held_out=held)
     best, best_weights = math.inf, [p.detach().clone() for p in parameters]
@@ -187,6 +189,7 @@ def _evaluate(model: nn.Module, score: Any, rows: Tensor) -> tuple[float, float,
     parts = [score(rows[i : i + 64]) for i in range(0, len(rows), 64)]
     gap = torch.cat([chosen - rejected for chosen, rejected in parts]).cpu()
     confidence, right = torch.sigmoid(gap.abs()), (gap > 0).float()
+    # Expected calibration error (Guo et al. 2017) with ten bins; confidence is at least one half.
     error, edges = 0.0, torch.linspace(0.5, 1.0, 11)
     for low, high in itertools.pairwise(edges):
         inside = (confidence >= low) & (confidence < high + (high == 1.0) * 1e-6)

@@ -80,6 +80,7 @@ class Rewards:
                 )
         if "error" in box:
             why = box["error"]
+            # Ctrl-C in a reward must end the run, not look like a faulty reward.
             if isinstance(why, RewardError | KeyboardInterrupt):
                 raise why
             raise RewardError(f"the reward {part.name} raised {type(why).__name__}: {why}") from why
@@ -137,6 +138,7 @@ def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[R
 @torch.no_grad()
 def _by_module(module: nn.Module, inputs: RewardInputs, device: torch.device | None, pad: int) -> list[float]:
     """Return `module(input_ids, attention_mask)`, [B], of the sampled tokens, padded on the right."""
+    # The sampled tokens themselves: encoding the text again can give others.
     rows = [np.concatenate([p, r]) for p, r in zip(inputs.prompt_ids, inputs.response_ids, strict=True)]
     size = max(len(row) for row in rows)
     ids = torch.full((len(rows), size), pad, dtype=torch.int64, device=device)

@@ -38,6 +38,7 @@ def sequences_of(batch: Batch) -> Sequences:
     """Return the rows of a batch: its context is the prompt, its actions are the response."""
     prompt, length = batch.context["prompt"].long(), batch.context["prompt_length"].long()
     steps = batch.action.shape[0]
+    # Padding is at the end of a column, so the count of valid steps is the length.
     counted = batch.valid if batch.valid is not None else torch.ones_like(batch.action, dtype=torch.bool)
     return join(prompt, length, batch.action.T.long(), counted.sum(0).clamp(max=steps))
 
@@ -63,6 +64,7 @@ def buckets(lengths: Tensor) -> list[Tensor]:
     groups: list[list[int]] = []
     for row in order.tolist():
         size = int(lengths[row])
+        # Responses that are left out have no tokens to read.
         if size < 1:
             continue
         if not groups or size < SHORTEST * int(lengths[groups[-1][0]]):

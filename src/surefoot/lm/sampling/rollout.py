@@ -163,6 +163,7 @@ def token_rewards(
         reward += cost.astype(np.float32)
     reward += np.where(laid.last, score[None, :], 0.0).astype(np.float32)
     if whiten:
+        # The mean stays: subtracting it would pay or charge every token for its position.
         deviation = float(reward[laid.valid].std())
         reward = reward / deviation if deviation > 1e-8 else reward
     return np.where(laid.valid, reward, 0.0).astype(np.float32)
@@ -190,6 +191,7 @@ def to_rollout(
 ) -> Rollout:
     """Return the rollout. Every response terminates: by an end token or by the limit of tokens, which the prompt sets."""
     steps, n = laid.action.shape
+    # The successor of a token is the next one; after the last there is nothing to come.
     following = np.concatenate([laid.value[1:], np.zeros((1, n), np.float32)])
     start = np.zeros((steps, n), np.bool_)
     start[0] = True

@@ -105,6 +105,7 @@ def generate(
                 f"prompt {number} has {len(prompt)} tokens; with max_new_tokens={sampling.max_new_tokens} that exceeds "
                 f"the {limit} positions of this model"
             )
+    # Drawn before sampling, [responses, tokens]: the order in which rows are refilled does not matter.
     uniform = torch.rand(len(prompts), sampling.max_new_tokens, generator=generator)
     writer = _Writer(policy, prompts, sampling, eos, uniform, on_token)
     if keep_trunk and backbone.caches_trunk and prompts:
@@ -177,6 +178,7 @@ class _Writer:
             ids[i, : len(prompt)] = torch.from_numpy(prompt)
         cache = Prefill()
         size = ids.shape[1]
+        # The prompts have no past, so the mask is plain causal.
         causal = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()[None, None]
         with self.policy.backbone.catching_trunk() as caught:
             states = self.policy.backbone.hidden(ids.to(self.device), mask=causal, cache=cache)
@@ -258,4 +260,5 @@ class _Writer:
         return allowed
 
 
+# A value head does not look at rows.
 _NO_ROWS = Sequences(*(torch.zeros(0, dtype=torch.int64) for _ in range(3)))

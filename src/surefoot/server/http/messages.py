@@ -1,4 +1,4 @@
-"""Requests and responses without a socket: their parts, the checks of a head, and bodies as structs."""
+"""HTTP requests and responses without a socket: their parts, checks of the head, and decoding of bodies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from surefoot.server.http.access import ALL, Scope
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route
 
+# The schemas need 6 levels; far deeper nesting would exhaust the recursion of decoders behind this one.
 DEPTH = 32
-"""Deepest nesting of a JSON body that is accepted."""
+"""Deepest accepted nesting of a JSON body."""
 JSON_KINDS = (b"*/*", b"application/*", b"application/json", b"application/problem+json", b"text/")
 
 
@@ -25,9 +26,9 @@ class RequestHead(NamedTuple):
     method: str
     path: str
     headers: Mapping[bytes, bytes]
-    """Names in lower case; of repeated ones the last."""
+    """Names in lower case; the last one of repeated headers, except Host, which is joined."""
     client: str
-    """The address it comes from."""
+    """Address of the client."""
 
 
 class HttpResponse(NamedTuple):
@@ -50,20 +51,20 @@ Respond = Callable[[HttpResponse], None]
 
 @dataclass(slots=True)
 class HttpRequest:
-    """A request whose head was read."""
+    """A request whose head has been read."""
 
     head: RequestHead
     id: str
     begin: float
     route: Route | None = None
     words: Sequence[str] = ()
-    """Of its path, where the route has {names}."""
+    """Path parameters, in the order of the route's {names}."""
     scopes: frozenset[Scope] = ALL
     cors: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def found(self) -> Route:
-        """Its route, after `App.open` found it."""
+    def matched(self) -> Route:
+        """The route that `App.open` found."""
         assert self.route is not None
         return self.route
 
@@ -72,8 +73,8 @@ def check_head(head: RequestHead, route: Route) -> None:
     """Raise `Refused` for an Accept, Content-Type or Content-Length that the route cannot serve."""
     accept = head.headers.get(b"accept")
     if accept is not None and not any(kind in accept.lower() for kind in JSON_KINDS):
-        shown = accept.lower().decode("latin-1")[:60]
-        raise Refused("not-acceptable", f"Accept is {shown!r}; answers are application/json")
+        value = accept.lower().decode("latin-1")[:60]
+        raise Refused("not-acceptable", f"Accept is {value!r}; responses are application/json")
     if route.body is None:
         return
     kind = head.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -81,47 +82,49 @@ def check_head(head: RequestHead, route: Route) -> None:
         raise Refused("media-type", f"Content-Type is {kind.decode('latin-1')[:60]!r}; send application/json")
     declared = head.headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > route.limit:
-        raise Refused("too-large", f"{int(declared):,} bytes; at most {route.limit:,}")
+        raise Refused("too-large", f"the body has {int(declared):,} bytes; the limit is {route.limit:,}")
 
 
 def idempotency_key(raw: bytes) -> str:
-    """Return an Idempotency-Key, with or without quotes; it has the form of an id."""
+    """Return an Idempotency-Key, with or without quotes. Raise `Refused` if it is not a valid id."""
     try:
         return msgspec.convert(raw.decode("latin-1").strip('"'), schema.Id)
-    except msgspec.ValidationError as why:
-        raise Refused("invalid", f"Idempotency-Key: {why}", pointer="/") from None
+    except msgspec.ValidationError as error:
+        raise Refused("invalid", f"Idempotency-Key: {error}", pointer="/") from None
 
 
 def set_id(body: Any, field: str, key: bytes) -> None:
-    """Set the id of a body to its Idempotency-Key. Raise `Refused` if it has another one."""
+    """Set the id of a body to its Idempotency-Key. Raise `Refused` if the body has a different id."""
     id, present = idempotency_key(key), getattr(body, field)
     if present is not msgspec.UNSET and present != id:
-        raise Refused("invalid", f"Idempotency-Key is {id!r} and {field} is {present!r}; give one", pointer=f"/{field}")
+        raise Refused(
+            "invalid", f"Idempotency-Key is {id!r} and {field} is {present!r}; send one of them", pointer=f"/{field}"
+        )
     setattr(body, field, id)
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[Any], *, nests: bool = True) -> Any:
-    """Return a body as its struct. Raise `Refused`: malformed if it is not JSON, invalid with a pointer otherwise.
+    """Return a body as its struct. Raise `Refused`: malformed if it is not JSON, invalid with a pointer if it does not fit.
 
-    `nests`: some field takes anything, so that a body can be valid and too deep.
+    `nests`: a field takes any JSON, so that a valid body can be too deep. Otherwise the depth is checked only on errors.
     """
     if nests and _depth(raw) > DEPTH:
-        raise Refused("malformed", f"nested deeper than {DEPTH}")
+        raise Refused("malformed", f"the body is nested deeper than {DEPTH} levels")
     try:
         return decoder.decode(raw)
-    except msgspec.ValidationError as why:
+    except msgspec.ValidationError as error:
         if _depth(raw) > DEPTH:
-            raise Refused("malformed", f"nested deeper than {DEPTH}") from None
-        text, _, place = str(why).partition(" - at `$")
+            raise Refused("malformed", f"the body is nested deeper than {DEPTH} levels") from None
+        text, _, place = str(error).partition(" - at `$")
         # `.decisions[0].mask` is /decisions/0/mask.
         pointer = re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", place.rstrip("`")).replace(".", "/") or "/"
         raise Refused("invalid", text, pointer=pointer) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as why:
-        raise Refused("malformed", str(why)) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Refused("malformed", str(error)) from None
 
 
 def _depth(raw: bytes) -> int:
-    """Return the deepest nesting of brackets; those in strings count too, which only makes the limit stricter."""
+    """Return the deepest nesting of brackets; brackets in strings count too, which makes the limit stricter."""
     if raw.count(b"[") + raw.count(b"{") <= DEPTH:
         return 0
     depth = deepest = 0
@@ -131,13 +134,13 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-def problem(why: Refused, request: str) -> schema.ProblemResponse:
-    """Return a refusal as RFC 9457 has it."""
+def problem(refused: Refused, request: str) -> schema.ProblemResponse:
+    """Return a refusal as an RFC 9457 problem."""
     return schema.ProblemResponse(
-        type=f"about:surefoot/{why.kind}",
-        title=why.title,
-        status=why.status,
-        detail=why.detail,
+        type=f"about:surefoot/{refused.kind}",
+        title=refused.title,
+        status=refused.status,
+        detail=refused.detail,
         request_id=request,
-        pointer=msgspec.UNSET if why.pointer is None else why.pointer,
+        pointer=msgspec.UNSET if refused.pointer is None else refused.pointer,
     )

@@ -1,4 +1,4 @@
-"""Counters in Prometheus' text format."""
+"""Metrics in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from surefoot.server.http.route import Counted
 
 
 def exposition(counted: Counted, steward: Steward | None = None) -> bytes:
-    """Return the counters of requests and, of a service that decides and learns, those of its policies and jobs."""
+    """Return the request counters and, if the service learns, the metrics of its policies and jobs."""
     by_path = [({"path": path, "status": str(code)}, float(n)) for (path, code), n in sorted(counted.counts.items())]
     lines = [
-        *_family("surefoot_requests_total", "counter", "Requests by path and status.", by_path),
-        *_family("surefoot_request_seconds_total", "counter", "Time spent answering.", [({}, counted.seconds)]),
+        *_family("surefoot_requests_total", "counter", "Number of requests by path and status.", by_path),
+        *_family(
+            "surefoot_request_seconds_total", "counter", "Total time spent answering requests.", [({}, counted.seconds)]
+        ),
         *(() if steward is None else _learning(steward)),
     ]
     return ("\n".join(lines) + "\n").encode()
@@ -32,23 +34,24 @@ def _learning(steward: Steward) -> list[str]:
     def mean(serving: ServedPolicy) -> float | None:
         return sum(serving.recent) / len(serving.recent) if serving.recent else None
 
-    rewarded, waiting = "Decisions closed with a reward that was told.", "Decisions that wait to be learned from."
+    rewarded, finished = "Number of decisions with a reported reward.", "Finished decisions not yet learned from."
     states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
     return [
-        *each("surefoot_decisions_total", "counter", "Decisions made.", lambda s: s.decision_count),
+        *each("surefoot_decisions_total", "counter", "Number of decisions.", lambda s: s.decision_count),
         *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
-        *each("surefoot_reward_mean", "gauge", "Mean of the last rewards.", mean),
-        *each("surefoot_decisions_waiting", "gauge", "Decisions without an outcome.", lambda s: s.ledger.waiting),
-        *each("surefoot_decisions_finished", "gauge", waiting, lambda s: len(s.ledger)),
-        *each("surefoot_policy_version", "gauge", "The version that answers.", lambda s: s.version),
-        *_family("surefoot_jobs", "gauge", "Jobs by state.", states),
+        *each("surefoot_reward_mean", "gauge", "Mean of the most recent rewards.", mean),
+        *each("surefoot_decisions_waiting", "gauge", "Decisions waiting for a reward.", lambda s: s.ledger.waiting),
+        *each("surefoot_decisions_finished", "gauge", finished, lambda s: len(s.ledger)),
+        *each("surefoot_policy_version", "gauge", "Live policy version.", lambda s: s.version),
+        *_family("surefoot_jobs", "gauge", "Number of jobs by policy and state.", states),
     ]
 
 
 def _family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> list[str]:
     lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
+        # The three characters that the exposition format escapes in label values.
         escaped = {k: v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for k, v in labels.items()}
-        listed = ",".join(f'{key}="{text}"' for key, text in escaped.items())
-        lines.append(f"{name}{{{listed}}} {value:g}" if listed else f"{name} {value:g}")
+        joined = ",".join(f'{key}="{text}"' for key, text in escaped.items())
+        lines.append(f"{name}{{{joined}}} {value:g}" if joined else f"{name} {value:g}")
     return lines

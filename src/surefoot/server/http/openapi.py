@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from surefoot.server import schema
+from surefoot.server.http.access import OPEN_PATHS
 from surefoot.server.http.problems import PROBLEMS
 from surefoot.server.schema import wire_name
 
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
     from surefoot.server.http.route import Route
 
 VERSION = "1.0.0"
-ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")
-"""Problems that every request can have; requests with a body have those of `WITH_BODY`, too."""
+ALWAYS = ("http", "unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")
+"""Problems that every request can have; requests with a body also have those of `WITH_BODY`."""
 WITH_BODY = ("malformed", "timeout", "too-large", "media-type", "invalid")
 _REF = "#/components/schemas/{name}"
 
 
 def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
-    """Return the document as JSON, the same bytes every time; `secured` if a token is required."""
+    """Return the document as JSON, always the same bytes; `secured` if the service requires a token."""
     content = described(routes, secured=secured)
     return msgspec.json.format(msgspec.json.encode(content, order="deterministic"), indent=2) + b"\n"
 
 
 def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
-    """Return the document."""
+    """Return the document as JSON values."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
     outs, components = _wire_names(msgspec.json.schema_components([*kinds, schema.ProblemResponse], ref_template=_REF))
     by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.ProblemResponse], outs, strict=True)}
@@ -41,7 +42,7 @@ def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any
         "info": {
             "title": "Surefoot decision service",
             "version": VERSION,
-            "description": "Policies that decide, are told what came of it, and learn. Errors are RFC 9457 problems.",
+            "description": "Policies that choose actions and learn from reported rewards. Errors are RFC 9457 problems.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{"token": []}] if secured else [],
@@ -70,13 +71,13 @@ def _wire_names(node: Any) -> Any:
 def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     responses = _responses(route, by_kind)
     operation: dict[str, Any] = {"operationId": route.name, "summary": route.about, "responses": responses}
-    if route.path in ("/healthz", "/readyz"):
+    if route.open or route.path in OPEN_PATHS:
         operation["security"] = []
-    words = re.findall(r"\{(\w+)\}", route.path)
-    if words:
+    names = re.findall(r"\{(\w+)\}", route.path)
+    if names:
         operation["parameters"] = [
-            {"name": word, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-            for word in words
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            for name in names
         ]
     if route.body is not None:
         operation["requestBody"] = {

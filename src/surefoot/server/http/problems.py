@@ -1,4 +1,4 @@
-"""What can be wrong with a request, each with its status and a name that stays."""
+"""Problems that a request can be answered with: stable kinds with their HTTP status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from surefoot.errors import SurefootError
 
 
 class Refused(SurefootError):
-    """A request that is answered with a problem: `kind` is its stable name, `status` HTTP's."""
+    """A request that is answered with a problem; `kind` is its stable name, `pointer` a JSON pointer into the body."""
 
     def __init__(
         self, kind: str, detail: str, *, pointer: str | None = None, headers: Mapping[str, str] | None = None
@@ -19,25 +19,25 @@ class Refused(SurefootError):
 
 
 PROBLEMS: dict[str, tuple[int, str]] = {
-    "http": (400, "This is not HTTP"),
-    "malformed": (400, "The body is not JSON"),
-    "unauthorized": (401, "A token is needed"),
-    "forbidden": (403, "This token may not"),
-    "origin": (403, "Another site's page may not ask"),
-    "unknown": (404, "There is no such thing"),
-    "method": (405, "It cannot be asked that way"),
-    "not-acceptable": (406, "Answers are JSON"),
+    "http": (400, "Malformed HTTP request"),
+    "malformed": (400, "The body is not valid JSON"),
+    "unauthorized": (401, "A valid token is required"),
+    "forbidden": (403, "The token lacks a scope"),
+    "origin": (403, "The origin is not allowed"),
+    "unknown": (404, "Not found"),
+    "method": (405, "Method not allowed"),
+    "not-acceptable": (406, "Responses are JSON"),
     "timeout": (408, "The request took too long"),
-    "conflict": (409, "It is not as you think"),
-    "expired": (410, "It comes too late"),
+    "conflict": (409, "Conflict with the current state"),
+    "expired": (410, "The deadline has passed"),
     "too-large": (413, "The body is too large"),
-    "media-type": (415, "Bodies are JSON"),
-    "host": (421, "Not this host"),
-    "invalid": (422, "The body says what cannot be"),
+    "media-type": (415, "The body must be JSON"),
+    "host": (421, "Wrong host"),
+    "invalid": (422, "The body is invalid"),
     "rate": (429, "Too many requests"),
-    "head": (431, "The head is too large"),
-    "failed": (500, "Something went wrong here"),
-    "unavailable": (503, "Not now"),
+    "head": (431, "The request head is too large"),
+    "failed": (500, "Internal error"),
+    "unavailable": (503, "Temporarily unavailable"),
     "full": (507, "The disk is full"),
 }
 """{kind: (status, title)}; the type of a problem is about:surefoot/<kind>."""

@@ -14,15 +14,19 @@ from surefoot.server.http.app import App
 from surefoot.server.http.messages import HttpRequest, HttpResponse, RequestHead
 from surefoot.server.http.problems import Refused
 
+# Slow clients must not hold connections: 10 s for a head, 30 s for a body of at most 16 MB, 5 s idle (as Node and uvicorn),
+# and 2 s to read the last response.
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
 HEAD_BYTES = 32 << 10
+# Precision of the deadlines.
 SWEEP_SECONDS = 0.1
 REFUSED_BODY = 1 << 16
-"""Bytes of a refused request's body that are read all the same, so that the connection can be used again."""
+"""Largest body of a refused request that is read and discarded, so that the connection stays usable."""
 AHEAD = 16
-"""Pipelined requests that wait on one connection; beyond that nothing is read."""
+"""Pipelined requests per connection; with more the connection is not read until some are answered."""
 
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+# Most responses are plain JSON: formatting this template takes a third of the time of building headers.
 _PLAIN = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: no-store\r\n"
     b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
@@ -51,7 +55,7 @@ class Connections:
         self._sweeping = loop.call_later(SWEEP_SECONDS, self.sweep)
 
     async def drain(self, seconds: float) -> None:
-        """Wait until all requests are answered, at most so many seconds, then close everything."""
+        """Wait until all requests are answered, at most `seconds`, then close everything."""
         for connection in list(self.open):
             connection.last()
         until = asyncio.get_running_loop().time() + seconds
@@ -66,7 +70,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests are read ahead, and answered in their order."""
+    """One client connection; requests are read ahead and answered in order."""
 
     transport: asyncio.Transport
 
@@ -82,12 +86,12 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._request: HttpRequest | None = None
         self._verdict: HttpResponse | None = None
-        """The response to a request that is refused for its head."""
+        """The response to a request that is refused because of its head."""
         self._waiting: deque[tuple[HttpRequest, bytes, bool, HttpResponse | None]] = deque()
-        """Whole requests that nobody has begun to answer."""
+        """Complete requests that wait to be answered."""
         self._busy = False
         self._over = False
-        """Nothing more is read: further input is discarded."""
+        """True: further input is discarded."""
         self._last = False
 
     def connection_made(self, transport: Any) -> None:
@@ -110,18 +114,19 @@ class Connection(asyncio.Protocol):
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._over = True
-        except httptools.HttpParserCallbackError as why:
-            if not isinstance(why.__context__, _Enough):
+        except httptools.HttpParserCallbackError as error:
+            if not isinstance(error.__context__, _Enough):
                 raise
-        except httptools.HttpParserError as why:
-            self._refuse(Refused("http", f"the request cannot be read: {why}"))
-        if self._in_head and not self._over:  # all of it was head, and there is no end yet
+        except httptools.HttpParserError as error:
+            self._refuse(Refused("http", f"the request could not be parsed: {error}"))
+        # The head is not complete yet: without this check it could grow without bound.
+        if self._in_head and not self._over:
             self._head += len(data)
             if self._head > HEAD_BYTES:
                 self._refuse_head()
 
     def eof_received(self) -> bool:
-        """Answer what the client sent before it closed its side."""
+        """Keep the connection open while requests that were received before are answered."""
         self._last = True
         return self._busy or bool(self._waiting)
 
@@ -134,7 +139,9 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
+        name = name.lower()
+        # Repeated Host headers are joined (RFC 9110 5.3), so that the guard can refuse the request.
+        self._headers[name] = b", ".join((self._headers[name], value)) if name == b"host" in self._headers else value
         self._head += len(name) + len(value) + 4
 
     def on_headers_complete(self) -> None:
@@ -143,7 +150,7 @@ class Connection(asyncio.Protocol):
             self._refuse_head()
             raise _Enough
         if self.parser.get_http_version() not in ("1.1", "1.0"):
-            self._refuse(Refused("http", "HTTP/1.1 is spoken here"))
+            self._refuse(Refused("http", "the HTTP version is not supported; use HTTP/1.1"))
             raise _Enough
         self.deadline = self._loop.time() + BODY_SECONDS
         path = self._url.partition(b"?")[0].decode("latin-1")
@@ -152,6 +159,7 @@ class Connection(asyncio.Protocol):
         head = RequestHead(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
         self._request, self._verdict = self.app.open(head)
         if self._verdict is not None:
+            # A small body is read and discarded, a large one ends the connection.
             declared = self._headers.get(b"content-length", b"0")
             if b"transfer-encoding" in self._headers or len(declared) > 6 or int(declared) > REFUSED_BODY:
                 self._early(self._verdict)
@@ -164,11 +172,11 @@ class Connection(asyncio.Protocol):
             return
         route = self._request.route if self._request is not None else None
         if route is None or route.body is None:
-            if self._size > HEAD_BYTES:  # nobody wants it
-                self._early(self._refusal(Refused("too-large", "no body is asked for here")))
+            if self._size > HEAD_BYTES:
+                self._early(self._refusal(Refused("too-large", "this endpoint takes no body")))
             return
         if self._size > route.limit:
-            self._early(self._refusal(Refused("too-large", f"more than {route.limit:,} bytes")))
+            self._early(self._refusal(Refused("too-large", f"the body has more than {route.limit:,} bytes")))
         self._chunks.append(body)
 
     def on_message_complete(self) -> None:
@@ -186,11 +194,11 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Answer the oldest waiting request."""
-        request, raw, again, verdict = self._waiting.popleft()
+        request, raw, keep_alive, verdict = self._waiting.popleft()
         self._busy = True
 
         def respond(response: HttpResponse) -> None:
-            self._respond(request, response, again=again)
+            self._respond(request, response, keep_alive=keep_alive)
 
         if verdict is not None:
             respond(verdict)
@@ -200,13 +208,13 @@ class Connection(asyncio.Protocol):
             self.all.tasks.add(task)
             task.add_done_callback(self.all.tasks.discard)
 
-    def _respond(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
+    def _respond(self, request: HttpRequest, response: HttpResponse, *, keep_alive: bool) -> None:
         self._busy = False
         if self.transport.is_closing():
             return
-        again = again and not self._over and not (self._last and not self._waiting)
-        self._write(request, response, again=again)
-        if not again:
+        keep_alive = keep_alive and not self._over and not (self._last and not self._waiting)
+        self._write(request, response, keep_alive=keep_alive)
+        if not keep_alive:
             self._end()
         elif self._waiting:
             if len(self._waiting) < AHEAD:
@@ -215,15 +223,15 @@ class Connection(asyncio.Protocol):
         elif not (self._in_head or self._in_body):
             self.deadline = self._loop.time() + IDLE_SECONDS
 
-    def _write(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
+    def _write(self, request: HttpRequest, response: HttpResponse, *, keep_alive: bool) -> None:
         bare = request.head.method == "HEAD"
         usual = response.status == 200 and response.kind == "application/json" and not response.headers
-        if again and usual and not bare:
+        if keep_alive and usual and not bare:
             head = _PLAIN % (request.id.encode(), len(response.content))
             self.transport.write(head + response.content)
             return
         lines = [f"{name}: {value}\r\n" for name, value in response.head(request.id)]
-        lines += [] if again else ["connection: close\r\n"]
+        lines += [] if keep_alive else ["connection: close\r\n"]
         head = b"HTTP/1.1 %d %b\r\n" % (response.status, PHRASES.get(response.status, b"-"))
         self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else response.content))
 
@@ -231,31 +239,32 @@ class Connection(asyncio.Protocol):
         """Respond before the request is complete; nothing more is read."""
         request = self._request
         assert request is not None
-        if self._busy or self._waiting:  # those before it come first; the client repeats this one on another connection
+        # Earlier requests are answered first; the client has to repeat this one on another connection.
+        if self._busy or self._waiting:
             self._over, self._last = True, True
             raise _Enough
-        self._write(request, response, again=False)
+        self._write(request, response, keep_alive=False)
         self._end()
         raise _Enough
 
-    def _refusal(self, why: Refused) -> HttpResponse:
+    def _refusal(self, problem: Refused) -> HttpResponse:
         assert self._request is not None
-        return self.app.refusal(self._request, why)
+        return self.app.refusal(self._request, problem)
 
-    def _refuse(self, why: Refused) -> None:
-        """Refuse a request that cannot be read."""
+    def _refuse(self, problem: Refused) -> None:
+        """Refuse a request that could not be parsed."""
         if self._busy or self._waiting:
             self._over, self._last = True, True
             return
         request = self._request or self.app.request(RequestHead("", "", {}, self._client))
-        self._write(request, self.app.refusal(request, why), again=False)
+        self._write(request, self.app.refusal(request, problem), keep_alive=False)
         self._end()
 
     def _refuse_head(self) -> None:
-        self._refuse(Refused("head", f"the head is larger than {HEAD_BYTES:,} bytes"))
+        self._refuse(Refused("head", f"the request head is larger than {HEAD_BYTES:,} bytes"))
 
     def _end(self) -> None:
-        """Close this side, and let the client read the response before the connection is cut."""
+        """Close the sending side and leave the client time to read the response."""
         self._over = True
         if self._last or not self.transport.can_write_eof():
             self.transport.close()
@@ -269,15 +278,15 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif self._in_head or self._in_body or self._request is None:
             self._refuse(Refused("timeout", "the request took too long"))
-        else:  # it was idle
+        else:
             self.transport.close()
 
     def last(self) -> None:
-        """Take no further request; close if none is under way."""
+        """Accept no further request; close if none is being answered."""
         self._last = True
         if not self._busy and not self._waiting:
             self.transport.close()
 
 
 class _Enough(Exception):
-    """Stops the parser: the rest of the request is ignored."""
+    """Raised in a callback to stop the parser: the remaining input is ignored."""

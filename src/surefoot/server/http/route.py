@@ -1,4 +1,4 @@
-"""Routes: `@route` declares an endpoint on the method that answers it; `routes_of` collects what an object declares."""
+"""Routes: `@route` declares an endpoint on the method that answers it; `routes_of` collects them from an object."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 from surefoot.server.http.access import AccessGuard, Scope
 from surefoot.server.http.problems import Refused
 
+# A decision with an embedding of 4,096 numbers is about 80 KB of JSON; batches hold many of them.
 BODY = 1 << 20
 BATCH_BODY = 16 << 20
 JSON = "application/json"
@@ -26,39 +27,39 @@ class Route:
 
     method: str
     path: str
-    """With {name} where a word stands."""
+    """Path parameters are written as {name}."""
     handle: Callable[..., Awaitable[Any]]
-    """Takes the words, then the body if there is one."""
+    """Takes the path parameters, then the body if there is one."""
     answer: Any
-    """The type of its response."""
+    """Type of the response."""
     begin: Callable[..., None] | None = None
-    """The same without a coroutine: takes a callback, too, which gets the response or an error."""
+    """Like `handle` without a coroutine: takes a callback that receives the response or an error."""
     key: str = ""
-    """The field of the body that an Idempotency-Key stands for; without one, the response is kept for a while."""
+    """Field of the body that an Idempotency-Key sets; without one, the response is cached by the key."""
     wants_client: bool = False
-    """True: `handle` takes the client that sent the request."""
+    """True: `handle` takes the hash of the client as `client`."""
     body: type[Any] | None = None
     scope: Scope = "decide"
     also: Callable[[Any], Scope | None] | None = None
-    """Returns a further scope that a body needs."""
+    """Returns an additional scope that a body needs."""
     status: int = 200
     limit: int = BODY
     kind: str = JSON
     open: bool = False
     """Needs no token."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of its response, beside the usual ones."""
+    """Additional response headers."""
     name: str = ""
-    """The operation's name in clients."""
+    """Name of the operation in OpenAPI and clients."""
     about: str = ""
     problems: tuple[str, ...] = ()
-    """Kinds of problems beside those that every request can have."""
+    """Kinds of problems besides those that every request can have."""
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """{a following operation: (the word of its path, the field of this response that holds it)}"""
+    """{following operation: (its path parameter, field of this response with the value)}"""
 
 
 def route(method: str, path: str, **settings: Any) -> Callable[[F], F]:
-    """Declare a method as an endpoint. Settings are the fields of `Route` that its signature does not say.
+    """Declare a method as an endpoint. `settings` are fields of `Route` that do not follow from the signature.
 
     Body and response types, `wants_client`, `name` (in camel case) and `about` come from the annotations, the parameter
     `client`, the method's name and the first line of its docstring.
@@ -71,7 +72,7 @@ def route(method: str, path: str, **settings: Any) -> Callable[[F], F]:
             "body": next(bodies, None),
             "answer": hints["return"],
             "wants_client": "client" in hints,
-            "name": re.sub(r"_(\w)", lambda found: found[1].upper(), function.__name__),
+            "name": re.sub(r"_(\w)", lambda match: match[1].upper(), function.__name__),
             "about": (function.__doc__ or "").partition("\n")[0],
         }
         setattr(function, _DECLARED, Route(method=method, path=path, handle=function, **{**derived, **settings}))
@@ -81,7 +82,7 @@ def route(method: str, path: str, **settings: Any) -> Callable[[F], F]:
 
 
 def routes_of(owner: Any) -> list[Route]:
-    """Return the routes that an object's methods declare, in order; of a class, to describe and not to call."""
+    """Return the routes that an object's methods declare, in order; those of a class can be described but not called."""
     kind: type = owner if isinstance(owner, type) else type(owner)
     declared: list[Route] = [getattr(value, _DECLARED) for value in vars(kind).values() if hasattr(value, _DECLARED)]
 
@@ -92,7 +93,7 @@ def routes_of(owner: Any) -> list[Route]:
 
 
 class Counted(Protocol):
-    """What counts the requests: the app."""
+    """Request counters, routes and access rules: the app."""
 
     counts: dict[tuple[str, int], int]
     seconds: float
@@ -101,7 +102,7 @@ class Counted(Protocol):
 
 
 class Serves(Protocol):
-    """What stands behind the routes."""
+    """The service behind the routes."""
 
     draining: bool
 
@@ -111,14 +112,14 @@ class Serves(Protocol):
 
 
 class Extension(Protocol):
-    """Endpoints with other conventions beside the service's own."""
+    """Additional endpoints with other conventions."""
 
     async def prepare(self) -> None:
-        """Get ready, once the service has started."""
+        """Prepare the endpoints after the service has started."""
         ...
 
     def routes(self) -> list[Route]: ...
 
     def error_body(self, why: Refused, request: str) -> tuple[bytes, str]:
-        """Return an error's body and content type as the clients of these endpoints expect it."""
+        """Return an error's body and content type in the form that clients of these endpoints expect."""
         ...

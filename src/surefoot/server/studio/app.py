@@ -1,4 +1,4 @@
-"""The studio over HTTP, on this machine only: one page, one WebSocket per tab, and the pages of reports."""
+"""The studio over HTTP, on this machine only: the page, one WebSocket per tab, and run reports."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from surefoot.server.studio.guard import TabGuard
 
 log = logging.getLogger("surefoot.studio")
 STATIC = Path(str(files("surefoot.server.studio") / "static"))
-WAITING = 256
-"""Queue length of a slow tab beyond which live messages are dropped."""
+# Queue length of a slow tab beyond which live messages are dropped; the next ones replace them anyway.
+MOST_QUEUED = 256
 LIVE = ("status", "frames")
 PAGE = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
+# Reports contain inline scripts and data of unknown origin: a sandbox keeps them from the studio's cookie.
 REPORT = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
-KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+CONTENT_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
 
 class Tab:
@@ -48,7 +49,7 @@ class Tab:
 
     def send(self, message: dict[str, Any], text: str) -> None:
         """Queue a message."""
-        if message.get("on") in LIVE and self.queue.qsize() > WAITING:
+        if message.get("on") in LIVE and self.queue.qsize() > MOST_QUEUED:
             return
         self.queue.put_nowait(text)
 
@@ -68,7 +69,8 @@ class StudioApp:
         """Send a message to all tabs, from any thread."""
         text = json.dumps(message, separators=(",", ":"))
         if threading.get_ident() == self._thread:
-            self._tell(message, text)  # before the response to the tab that caused it
+            # Directly: the event must precede the response to the tab that caused it.
+            self._tell(message, text)
         elif self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._tell, message, text)
 
@@ -85,8 +87,8 @@ class StudioApp:
             yield
             await asyncio.to_thread(self.studio.close)
 
-        def refused(request: Request, why: Exception) -> Response:
-            return PlainTextResponse(f"{why}\n", status_code=why.status if isinstance(why, Refused) else 404)
+        def refused(request: Request, error: Exception) -> Response:
+            return PlainTextResponse(f"{error}\n", status_code=error.status if isinstance(error, Refused) else 404)
 
         routes = [
             Route("/", self.page),
@@ -107,7 +109,7 @@ class StudioApp:
         self.guard.check_cookie(request.cookies)
         index = STATIC / "index.html"
         if not index.exists():
-            return PlainTextResponse("this copy has no page: `make studio` builds it\n", status_code=503)
+            return PlainTextResponse("this installation has no page; build it with `make studio`\n", status_code=503)
         headers = {"content-security-policy": PAGE, "cache-control": "no-store", "referrer-policy": "no-referrer"}
         return HTMLResponse(index.read_text(encoding="utf-8"), headers=headers)
 
@@ -116,8 +118,8 @@ class StudioApp:
         self._check(request)
         file = STATIC / "assets" / Path(request.path_params["name"]).name
         if not file.is_file():
-            return PlainTextResponse("there is no such file\n", status_code=404)
-        kind = KINDS.get(file.suffix, "application/octet-stream")
+            return PlainTextResponse("no such file\n", status_code=404)
+        kind = CONTENT_TYPES.get(file.suffix, "application/octet-stream")
         return FileResponse(file, media_type=kind, headers={"x-content-type-options": "nosniff"})
 
     async def report(self, request: Request) -> Response:
@@ -157,18 +159,18 @@ class StudioApp:
             self.studio.leave(tab.number)
 
     async def _answer(self, tab: Tab, text: str) -> None:
-        asked: dict[str, Any] = {}
+        message: dict[str, Any] = {}
         try:
-            asked = json.loads(text)
-            number, verb = asked.pop("ask"), str(asked.pop("do"))
+            message = json.loads(text)
+            number, verb = message.pop("ask"), str(message.pop("do"))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            tab.queue.put_nowait('{"error":"a message is {ask, do, …}"}')
+            tab.queue.put_nowait('{"error":"a message must be {ask, do, …}"}')
             return
         try:
-            answer = {"re": number, "result": await self.studio.ask(tab.number, verb, asked)}
-        except SurefootError as why:
-            answer = {"re": number, "error": str(why)}
-        except Exception as why:
+            answer = {"re": number, "result": await self.studio.ask(tab.number, verb, message)}
+        except SurefootError as error:
+            answer = {"re": number, "error": str(error)}
+        except Exception as error:
             log.exception("%s failed", verb)
-            answer = {"re": number, "error": f"the studio failed at {verb}: {type(why).__name__}: {why}"}
+            answer = {"re": number, "error": f"the studio failed at {verb}: {type(error).__name__}: {error}"}
         tab.queue.put_nowait(json.dumps(answer, separators=(",", ":")))

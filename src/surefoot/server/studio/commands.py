@@ -1,4 +1,4 @@
-"""The commands of a browser tab, without HTTP: each takes plain values and returns plain values."""
+"""The commands of a browser tab, without HTTP: each takes and returns JSON values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Studio:
-    """The documents, the runs on disk and the one run that is active; all tabs see its events. Used by the event loop only."""
+    """Documents, runs on disk, and the active run, whose events all tabs receive. Used in the event loop only."""
 
     def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
         self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
@@ -42,23 +42,23 @@ class Studio:
         self._breaks: list[Break] = []
         self.pace = 0.0
         self.watched: dict[int, list[str]] = {}
-        """{tab: outputs that are on its screen}"""
+        """{tab: outputs that it shows}"""
 
-    async def ask(self, tab: int, verb: str, given: dict[str, Any]) -> Any:
-        """Execute a tab's command. Raise a SurefootError if it cannot be done."""
+    async def ask(self, tab: int, verb: str, arguments: dict[str, Any]) -> Any:
+        """Execute a tab's command. Raise a `SurefootError` if it is not possible."""
         command = getattr(self, f"do_{verb}", None)
         if command is None:
-            raise ConfigError(f"the studio has no {verb[:40]!r}")
+            raise ConfigError(f"unknown command {verb[:40]!r}")
         if verb == "watch":
-            return self.do_watch(tab=tab, **given)
+            return self.do_watch(tab=tab, **arguments)
         try:
-            result = command(**given)
-        except (KeyError, TypeError, AttributeError) as why:
-            raise ConfigError(f"{verb} lacks something, or was given too much: {why}") from why
+            result = command(**arguments)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{verb} has missing or unknown arguments: {error}") from error
         return await result if asyncio.iscoroutine(result) else result
 
     def close(self) -> None:
-        """Stop the run; everything is written when this returns."""
+        """Stop the run and write everything."""
         if self.session is not None:
             self.session.close()
         self.library.close()
@@ -69,7 +69,7 @@ class Studio:
             self._watch()
 
     def do_hello(self) -> dict[str, Any]:
-        """Return all that a new tab draws: the catalogue, the templates, the documents and the state of the run."""
+        """Return what a new tab shows: catalogue, templates, documents and the state of the run."""
         return {
             "catalogue": REGISTRY.to_json(),
             "templates": [
@@ -117,7 +117,7 @@ class Studio:
 
     def do_group(self, doc: str, ids: list[str], name: str, inside: str = "") -> dict[str, Any]:
         if name in self.desk.get(doc).graph.graphs:
-            raise GraphError(f"there is a sub-graph {name[:40]!r} already; give this one another name")
+            raise GraphError(f"a sub-graph {name[:40]!r} already exists; use another name")
         op = group(self._graph(doc, inside), ids, name)
         return self._change(doc, within(op, inside) if inside else op)
 
@@ -126,14 +126,14 @@ class Studio:
         return self._change(doc, within(op, inside) if inside else op)
 
     def do_undo(self, doc: str) -> bool:
-        return self._moved_in_time(doc, self.desk.get(doc).undo())
+        return self._after_history(doc, self.desk.get(doc).undo())
 
     def do_redo(self, doc: str) -> bool:
-        return self._moved_in_time(doc, self.desk.get(doc).redo())
+        return self._after_history(doc, self.desk.get(doc).redo())
 
     def do_go_to(self, doc: str, number: int) -> bool:
         self.desk.get(doc).go_to(int(number))
-        return self._moved_in_time(doc, True)
+        return self._after_history(doc, True)
 
     def do_history(self, doc: str) -> list[dict[str, Any]]:
         return self.desk.get(doc).past()
@@ -142,7 +142,7 @@ class Studio:
         """Apply the doctor's advice for a finding of the run."""
         finding = self.session.findings.get(rule) if self.session is not None else None
         if finding is None:
-            raise GraphError(f"there is no finding {rule[:20]!r} to do anything about")
+            raise GraphError(f"the run has no finding {rule[:20]!r}")
         return self._change(doc, remedy(self.desk.get(doc).graph, finding["patch"]))
 
     def _graph(self, doc: str, inside: str) -> Graph:
@@ -150,7 +150,7 @@ class Studio:
         if not inside:
             return graph
         if inside not in graph.graphs:
-            raise GraphError(f"there is no sub-graph {inside[:40]!r}")
+            raise GraphError(f"unknown sub-graph {inside[:40]!r}")
         return graph.graphs[inside]
 
     def _change(self, doc: str, op: Op) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class Studio:
             self.tell({"on": "doc", **document.to_json()})
         return {"version": document.version}
 
-    def _moved_in_time(self, doc: str, changed: bool) -> bool:
+    def _after_history(self, doc: str, changed: bool) -> bool:
         if changed:
             self.tell({"on": "doc", **self.desk.get(doc).to_json()})
         return changed
@@ -175,7 +175,7 @@ class Studio:
     def _room(self, doc: str) -> tuple[Graph, Path, Tell]:
         if self.session is not None and not self.session.over:
             raise GraphError(f"{self.session.document} is running; stop it first")
-        return self.desk.get(doc).graph, self.library.root, self._heard
+        return self.desk.get(doc).graph, self.library.root, self._forward
 
     def _begin(self, session: Session) -> dict[str, Any]:
         self.session = session
@@ -186,8 +186,8 @@ class Studio:
         self.tell({"on": "session", "session": self._session_json()})
         return {"run": session.keeper.directory.name}
 
-    def _heard(self, message: dict[str, Any]) -> None:
-        """Pass on an event of the run; called in its thread."""
+    def _forward(self, message: dict[str, Any]) -> None:
+        """Forward an event of the run to the tabs; called in the run's thread."""
         if message["on"] == "finding":
             message["finding"] = self._pinned(message["doc"], message["finding"])
         self.tell(message)
@@ -203,13 +203,14 @@ class Studio:
 
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:
-            raise GraphError(f"a run has no {name[:20]!r}; it has {', '.join(COMMANDS)}")
+            raise GraphError(f"unknown command {name[:20]!r}; use one of {', '.join(COMMANDS)}")
         if self.session is None or self.session.over:
-            raise GraphError("nothing is running")
+            raise GraphError("no run is active")
         self.session.command(name)
 
     def do_breaks(self, breaks: list[dict[str, Any]]) -> None:
-        self._breaks = breaks_of(breaks)  # before anything is changed: it raises if one of them is wrong
+        # First: it raises if a condition is invalid, and nothing must have changed then.
+        self._breaks = breaks_of(breaks)
         self.breaks = breaks
         if self.session is not None:
             self.session.command("breaks", self._breaks)
@@ -222,6 +223,7 @@ class Studio:
         self.tell({"on": "pace", "pace": self.pace})
 
     def do_watch(self, tab: int, ends: list[str]) -> None:
+        # 400: more values do not fit on a screen, and each one costs time in every tick.
         self.watched[tab] = [str(end) for end in ends][:400]
         self._watch()
 
@@ -253,7 +255,7 @@ class Studio:
             self.library.resume_by_command(run)
             return {"run": run, "doc": ""}
         if not (directory.checkpoints / "latest").exists():
-            raise RunError(f"{run} has no checkpoint to go on from")
+            raise RunError(f"{run} has no checkpoint to resume from")
         graph = self.library.graph_of(run)
         doc = str(directory.read_header().get("document", ""))
         if not any(each["name"] == doc for each in self.desk.names()):
@@ -275,7 +277,7 @@ class Studio:
 
 
 def _sessions() -> type[Session]:
-    """Import the class when the first run starts, so that the page appears before torch is loaded."""
+    """Import the class when the first run starts: importing torch would delay the page by seconds."""
     from surefoot.server.studio.session import Session
 
     return Session
@@ -290,5 +292,5 @@ def _program(graph: Graph, style: str) -> str:
 
 
 def breaks_of(breaks: Iterable[Mapping[str, Any]]) -> list[Break]:
-    """Return the conditions that pause a run; the canvas sends {end, test, limit, key}."""
+    """Return the conditions that pause a run, from {end, test, limit, key} of the page."""
     return [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]

@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
 
 
 class Document:
-    """One graph with its history. A change is on disk before anyone sees it."""
+    """One graph with its history. A change is on disk before any tab shows it."""
 
     def __init__(self, name: str, file: Path, graph: Graph | None = None) -> None:
         self.name, self.file = name, file
@@ -28,10 +28,11 @@ class Document:
         self.history = History(graph or (load_graph(file) if file.exists() and not log.exists() else None), log)
         self.version = 0
         if graph is None and file.exists():
-            # Adopt a file that the log never produced: somebody edited it. After a crash it is only older than the log.
-            found = load_graph(file)
-            if self.history.digests and digest(found) not in self.history.digests:
-                self.history.do({"op": "replace", "graph": to_json(found)})
+            # A file that the log never produced was edited by another program: adopt it. After a crash the file can be
+            # older than the log; its digest is known then.
+            current = load_graph(file)
+            if self.history.digests and digest(current) not in self.history.digests:
+                self.history.do({"op": "replace", "graph": to_json(current)})
         self._save()
 
     @property
@@ -44,11 +45,11 @@ class Document:
         self._changed()
 
     def undo(self) -> bool:
-        """Undo the last change; return whether there was one."""
+        """Undo the last change; return False if there is none."""
         return self.history.undo() and self._changed()
 
     def redo(self) -> bool:
-        """Redo the change that was undone last; return whether there was one."""
+        """Redo the last undone change; return False if there is none."""
         return self.history.redo() and self._changed()
 
     def go_to(self, number: int) -> None:
@@ -65,12 +66,12 @@ class Document:
         return True
 
     def _save(self) -> None:
-        beside = self.file.with_suffix(".json.new")
-        beside.write_text(canonical(self.graph), encoding="utf-8")
-        os.replace(beside, self.file)
+        temporary = self.file.with_suffix(".json.new")
+        temporary.write_text(canonical(self.graph), encoding="utf-8")
+        os.replace(temporary, self.file)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all that a tab draws."""
+        """Return what a tab shows."""
         return {
             "doc": self.name,
             "version": self.version,
@@ -87,7 +88,7 @@ class Document:
         total = len(done)
         undone = [(total + i, op, False) for i, (op, _) in enumerate(reversed(self.history.undone), 1)]
         rows = [*done, *undone][-most:][::-1]
-        return [{"number": number, "words": words(op), "done": there} for number, op, there in rows]
+        return [{"number": number, "words": words(op), "done": is_done} for number, op, is_done in rows]
 
 
 def checked_json(graph: Graph) -> dict[str, Any]:
@@ -108,7 +109,7 @@ WORDS = {
 
 
 def words(op: Op) -> str:
-    """Return a change in words."""
+    """Return a change as a short description."""
     match op.get("op"):
         case "set":
             changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
@@ -147,40 +148,41 @@ class Desk:
         self.open_ones: dict[str, Document] = {}
 
     def names(self) -> list[dict[str, Any]]:
-        """Return all documents, the one changed last first."""
+        """Return all documents, most recently changed first."""
         files = sorted(self.root.glob("*.json"), key=lambda file: -file.stat().st_mtime)
         return [{"name": file.stem, "changed": file.stat().st_mtime} for file in files]
 
     def get(self, name: str) -> Document:
-        """Return a document. Raise `GraphError` if there is none of that name."""
+        """Return a document by name. Raise `GraphError` if it does not exist."""
         if name not in self.open_ones:
             file = self._file(name)
             if not file.exists():
-                raise GraphError(f"there is no graph {name[:60]!r} on this desk")
+                raise GraphError(f"there is no graph {name[:60]!r} in this directory")
             self.open_ones[name] = Document(name, file)
         return self.open_ones[name]
 
     def new(self, name: str, graph: Graph) -> Document:
-        """Create a document; a name that is taken gets a number."""
+        """Create a document; a number is added to a name that exists."""
         base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
         free, number = base, 2
         while self._file(free).exists():
             free, number = f"{base}-{number}", number + 1
+        # The history of a deleted document with this name must not become part of the new one.
         self._file(free).parent.joinpath(".history", f"{free}.ndjson").unlink(missing_ok=True)
         self.open_ones[free] = Document(free, self._file(free), graph)
         return self.open_ones[free]
 
     def from_template(self, name: str) -> Document:
-        """Create a copy of a shipped graph."""
+        """Create a document from a template."""
         return self.new(name, template(name))
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
-        """From a graph's JSON, another program's workflow or an exported program; with the notes of the import."""
-        # These know torch, which the page need not wait for.
+        """Create a document from a graph's JSON, a ComfyUI workflow or an exported program; return it with the notes."""
+        # Imported late: they import torch, which would delay the page.
         from surefoot.graph.import_.program import from_json_text, from_program
 
-        found = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
-        return self.new(name, found.graph), list(found.notes)
+        imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
+        return self.new(name, imported.graph), list(imported.notes)
 
     def put_away(self, name: str) -> None:
         """Move a document and its history to .trash."""
@@ -195,5 +197,7 @@ class Desk:
 
     def _file(self, name: str) -> Path:
         if not NAME.fullmatch(name):
-            raise GraphError(f"{name[:60]!r} is no name for a graph; use letters, digits, spaces, dots, dashes")
+            raise GraphError(
+                f"{name[:60]!r} is not a valid name; use letters, digits, spaces, dots, dashes and underscores"
+            )
         return self.root / f"{name}.json"

@@ -18,7 +18,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TabGuard:
-    """The server's checks on loopback, and a token that becomes a cookie when it is used."""
+    """Host and Origin checks on loopback, and a token that is exchanged for a cookie."""
 
     port: int
     token: str = field(default_factory=new_token)
@@ -39,16 +39,15 @@ class TabGuard:
 
     def check_socket(self, headers: Iterable[tuple[bytes, bytes]], cookies: Mapping[str, str]) -> None:
         """Check a WebSocket. It must have an Origin: browsers open WebSockets to any site."""
-        given = dict(headers)
-        self.check_host(given.items())
-        if b"origin" not in given:
-            raise Refused("origin", "a WebSocket comes from a page of the studio")
+        if b"origin" not in dict(headers := list(headers)):
+            raise Refused("origin", "the WebSocket has no Origin; open it from the studio's page")
+        self.check_host(headers)
         self.check_cookie(cookies)
 
     def check_cookie(self, cookies: Mapping[str, str]) -> None:
         """Raise `Refused` unless the cookie holds the token."""
         if not self.knows(cookies.get(self.cookie, "")):
-            raise Refused("forbidden", "open the address that `surefoot studio` printed; it has the token in it")
+            raise Refused("forbidden", "open the address that `surefoot studio` printed; it contains the token")
 
     def knows(self, token: str) -> bool:
         """Return whether this is the token."""

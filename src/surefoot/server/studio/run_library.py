@@ -1,4 +1,4 @@
-"""The runs on disk: list, read, compare, resume."""
+"""Runs on disk: list, read, compare, resume."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from surefoot.train.rundir.rundir import RunDir, list_runs
 
 
 class Library:
-    """The runs under one directory."""
+    """The runs in one directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -51,10 +51,10 @@ class Library:
         }
 
     def get(self, name: str) -> RunDir:
-        """Return a run of this directory. Raise `RunNotFound` if there is none of that name."""
+        """Return a run by name. Raise `RunNotFound` if it does not exist."""
         run = RunDir(self.root / name)
         if Path(name).name != name or name in (".", "..") or not run.header.is_file():
-            raise RunNotFound(f"there is no run {name[:80]!r} under {self.root.name}")
+            raise RunNotFound(f"unknown run {name[:80]!r} in {self.root.name}")
         return run
 
     def curves(self, name: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Library:
         """Group runs by their settings, with the median of scores and curves per group."""
         loaded = [(name, load_curves(self.get(name).path)) for name in names]
         if not loaded:
-            raise RunError("no runs were chosen to compare")
+            raise RunError("select runs to compare")
         evaluated = metric == "return" and all(len(curves.evals) for _, curves in loaded)
         ones = [one_run(name, curves, metric, evaluated=evaluated) for name, curves in loaded]
         groups, different = group(ones), differences(ones)
@@ -93,28 +93,26 @@ class Library:
         """Return the graph of a run."""
         file = self.get(name).path / "graph.json"
         if not file.exists():
-            raise RunError(
-                f"{name} was not made from a graph; `surefoot resume {name}` and `surefoot report {name}` know it"
-            )
+            raise RunError(f"{name} is not a run of a graph; use `surefoot resume {name}` or `surefoot report {name}`")
         return load_graph(file)
 
     def resume_by_command(self, name: str) -> None:
         """Resume a run of `surefoot train` in a new process."""
         run = self.get(name)
         if is_locked(run):
-            raise RunError(f"{name} is running already")
+            raise RunError(f"{name} is already running")
         command = [sys.executable, "-m", "surefoot", "resume", str(run.path), "--display", "lines"]
         with open(run.path / "resumed.log", "ab") as log:
             self._resumed[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def close(self) -> None:
-        """Terminate the resumed runs; they save and end."""
+        """Terminate the resumed runs; they save a checkpoint first."""
         for process in self._resumed.values():
             if process.poll() is None:
                 process.terminate()
 
 
-def _group_json(found: Group) -> dict[str, Any]:
-    row = {"label": found.label, "runs": found.runs, "scores": found.scores, **asdict(found.summary)}
-    columns = {name: getattr(found, name) for name in ("steps", "middle", "low", "high")}
+def _group_json(each: Group) -> dict[str, Any]:
+    row = {"label": each.label, "runs": each.runs, "scores": each.scores, **asdict(each.summary)}
+    columns = {name: getattr(each, name) for name in ("steps", "middle", "low", "high")}
     return row | {name: [rounded(float(x)) for x in column] for name, column in columns.items()}

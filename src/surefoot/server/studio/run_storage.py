@@ -26,6 +26,7 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.run import versions
 from surefoot.train.rundir.rundir import RunDir, new_run_dir
 
+# Checkpoints per run: the latest, and two in case that one was written while the model diverged.
 KEPT = 3
 NOT_NUMBERS = ("update", "env_steps", "return", "length")
 
@@ -44,7 +45,7 @@ class Trains(Protocol):
 
 
 class Keeper:
-    """Writes the files of a run. `surefoot runs`, `report` and `doctor` read them like those of any other run."""
+    """Writer of a run's files, which `surefoot runs`, `report` and `doctor` read like those of any other run."""
 
     def __init__(self, plan: Schedule, root: Path, document: str, *, directory: RunDir | None = None) -> None:
         self.plan, self.document = plan, document
@@ -55,18 +56,18 @@ class Keeper:
         try:
             if not resumed:
                 self._write_header()
-            self.attending = LiveDoctor()
+            self.doctor = LiveDoctor()
             self.checkpoint = load_checkpoint(self.directory.checkpoints) if resumed else None
             if self.checkpoint is not None:
                 nodes = self.checkpoint.parts["graph"]["nodes"].values()
                 updates = max((int(node["updates"]) for node in nodes if "updates" in node), default=0)
                 truncate_after(self.directory.telemetry, updates)
-                self.attending.catch_up(self.directory.telemetry)
-            self.recorder = Recorder(self.directory.telemetry, self.directory.name, mirrors=(self.attending,), early=50)
+                self.doctor.catch_up(self.directory.telemetry)
+            self.recorder = Recorder(self.directory.telemetry, self.directory.name, mirrors=(self.doctor,), early=50)
         except BaseException:
             self.lock.__exit__(None, None, None)
             raise
-        self.begun = False
+        self.started = False
         self.why_inexact: str | None = None
         """Why resuming is not bit-exact; set by the session, which builds the engine."""
         self.saved_at = 0 if self.checkpoint is None else self.checkpoint.step
@@ -87,8 +88,9 @@ class Keeper:
 
     def update(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Episode]) -> list[Finding]:
         """Record an update. Return the doctor's new findings."""
-        if not self.begun:
+        if not self.started:
             self._begin(trainer)
+        # The recorder limits the number of episodes per second; the others are only counted.
         room = max(0, self.recorder.room_for_episodes()) if episodes else 0
         self.recorder.drop_episodes(max(0, len(episodes) - room))
         for each in episodes[:room]:
@@ -106,14 +108,14 @@ class Keeper:
             seconds={},
             episodes=Episodes.of([e.return_ for e in episodes], [e.length for e in episodes], [None for _ in episodes]),
         )
-        news = self.attending.take()
+        news = self.doctor.take()
         for finding in news:
             self.recorder.finding(**finding.to_json())
         return news
 
     def _begin(self, trainer: Trains | None) -> None:
-        """Write the record's header; `trainer` is None in a run that ends before its first update."""
-        self.begun = True
+        """Write the record's header; `trainer` is None if the run ends before its first update."""
+        self.started = True
         learner = None if trainer is None else trainer.learner
         agent = next((f for f in self.plan.firings if f.declared.name == "PPOAgentNode"), None)
         net = {} if agent is None else {name: agent.params[name] for name in ("activation", "normalize_obs")}
@@ -141,8 +143,8 @@ class Keeper:
         """Save a checkpoint, unless nothing was learned since the last one or a node cannot be restored."""
         if trainer.learner is None or engine.ticks == self.saved_at or why_not(engine) is not None:
             return
-        why = why_inexact(engine)
-        meta = {"exact": why is None, "why": why or ""}
+        reason = why_inexact(engine)
+        meta = {"exact": reason is None, "why": reason or ""}
         state = trainer.state() | {"graph": snapshot(engine)}
         save_checkpoint(self.directory.checkpoints, engine.ticks, state, meta=meta, ready=self.recorder.sync)
         prune(self.directory.checkpoints, KEPT)
@@ -151,7 +153,7 @@ class Keeper:
     def close(self, reason: EndReason, message: str = "") -> None:
         """Record the end and release the run directory."""
         try:
-            if not self.begun:
+            if not self.started:
                 self._begin(None)
             self.recorder.close(reason, message)
         finally:

@@ -1,4 +1,4 @@
-"""Environments that the page shows: drawn there from the first copies' observations or, for towns, as images."""
+"""Environments that the page shows: drawn from the first copies' observations or, for towns, as images."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from surefoot.graph.spec.model import End
 from surefoot.town.view.picture import picture
 
 DRAWN = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
+# As many as fit beside each other in the page's panel.
 COPIES = 4
 
 
@@ -31,32 +32,32 @@ class EnvScene:
 
     def frame(self, engine: Interpreter) -> dict[str, Any] | None:
         """Return the state of the first copies as numbers or images; None before the first step."""
-        seen = engine.machine.value(End(self.step, "observations"))
-        if not seen:
+        observations = engine.machine.value(End(self.step, "observations"))
+        if not observations:
             return None
         frame: dict[str, Any] = {"kind": self.kind, "env_id": self.env_id, "step": self.step, "tick": engine.ticks}
         node = engine.nodes[self.env]
         if isinstance(node, ScenarioNode):
             town, most = node.town, min(COPIES, node.town.towns)
             return frame | {"states": [], "pictures": [png(picture(town.layout, town.now, k)) for k in range(most)]}
-        rows = next(iter(seen.values()))[:COPIES]
+        rows = next(iter(observations.values()))[:COPIES]
         return frame | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
 
 
 def scenes_of(engine: Interpreter) -> list[EnvScene]:
     """Return a scene for every step node whose environment can be shown."""
-    found: list[EnvScene] = []
+    scenes: list[EnvScene] = []
     for firing in engine.plan.firings:
         if firing.declared.name not in ("Step", "TownStep"):
             continue
-        world = _world(engine.plan, firing.id)
-        if world is None:
+        source = _env_source(engine.plan, firing.id)
+        if source is None:
             continue
-        env_id = env_of(world)
-        kind = "Town" if world.declared.name == "Scenario" else next((name for name in DRAWN if name in env_id), None)
+        env_id = env_of(source)
+        kind = "Town" if source.declared.name == "Scenario" else next((name for name in DRAWN if name in env_id), None)
         if kind is not None:
-            found.append(EnvScene(kind=kind, env_id=env_id, env=world.id, step=firing.id))
-    return found
+            scenes.append(EnvScene(kind=kind, env_id=env_id, env=source.id, step=firing.id))
+    return scenes
 
 
 def env_of(firing: Firing) -> str:
@@ -65,8 +66,8 @@ def env_of(firing: Firing) -> str:
     return f"town/{params['scenario']}" if "scenario" in params else str(params.get("env_id", firing.declared.name))
 
 
-def _world(plan: Schedule, id: str) -> Firing | None:
-    """Return the node at the beginning of a chain of handles."""
+def _env_source(plan: Schedule, id: str) -> Firing | None:
+    """Return the node at the start of a chain of `sim_handle` inputs."""
     firings = {each.id: each for each in plan.firings}
     for _ in range(len(firings)):
         firing = firings[id]
@@ -79,10 +80,11 @@ def _world(plan: Schedule, id: str) -> Firing | None:
     return None
 
 
-def png(sheet: np.ndarray) -> str:
+def png(image: np.ndarray) -> str:
     """Return an image, [H, W, 3] uint8, as a data URL."""
-    height, width, _ = sheet.shape
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), sheet.reshape(height, -1)], axis=1)  # 0: a row as it is
+    height, width, _ = image.shape
+    # Every row starts with its filter type; 0 means unfiltered.
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), image.reshape(height, -1)], axis=1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""A run of a graph in its own thread: controlled by commands, reporting its state a few times per second."""
+"""A run of a graph in a thread: controlled by commands, reporting its state several times per second."""
 
 from __future__ import annotations
 
@@ -22,20 +22,30 @@ from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads
 from surefoot.train.rundir.rundir import RunDir
 
+# Seconds between two status messages: numbers that change faster cannot be read.
 GAP = 0.1
-"""Seconds between two status messages."""
+# Seconds between two frames of the environments: 25 per second look continuous.
 FRAME = 0.04
-"""Seconds between two frames of the environments."""
+# Profile between every tenth status message and the next only: profiling slows the engine down.
 PROFILED = 10
-"""Profile between every tenth status message and the next only: profiling slows the engine down."""
+# Seconds between two checkpoints: the most that a crash of the browser's machine loses.
 SAVE_EVERY = 20.0
-"""Seconds between two checkpoints."""
+# Longest sleep of a paced run, so that it reacts to commands.
 MOST_SECONDS = 0.25
-"""Longest sleep of a paced run, so that it reacts to commands."""
 
 
 class Session:
-    """One run of one document. Its methods may be called from any thread; `tell` is called from the run's thread."""
+    """One run of one document. Its methods may be called from any thread; `tell` is called in the run's thread.
+
+    Args:
+        document: Name of the document.
+        graph: Copied, so that later changes of the document do not affect the run.
+        runs: Directory that the run's directory is created in.
+        tell: Called with every message for the tabs.
+        resume: Run directory to continue from its last checkpoint.
+        trust: Allow nodes that execute user code.
+        paused: Start paused.
+    """
 
     def __init__(
         self,
@@ -59,7 +69,7 @@ class Session:
         self.findings: dict[str, dict[str, Any]] = {}
         self._commands: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._goal = "" if paused else "run"
-        """run, update (stop after the next one), or nothing: paused."""
+        """run, update (pause after the next one), or empty: paused."""
         self._pace = 0.0
         self._numbers: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._main, name="studio-run", daemon=True)
@@ -69,7 +79,7 @@ class Session:
         self._thread.start()
 
     def command(self, name: str, value: Any = None) -> None:
-        """run, pause, tick, node, update, stop; watch [ends], breaks [conditions], pace ticks a second (0: no limit)."""
+        """Queue a command: run, pause, tick, node, update, stop; or watch, breaks and pace (ticks per second) with a value."""
         self._commands.put((name, value))
 
     def close(self) -> None:
@@ -83,7 +93,7 @@ class Session:
         return self.state in ("finished", "stopped", "failed")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the whole state, for a tab that opens later."""
+        """Return the complete state, for a tab that is opened later."""
         return self._status() | {"curves": self.curves.to_json(), "findings": list(self.findings.values())}
 
     def _status(self) -> dict[str, Any]:
@@ -108,14 +118,15 @@ class Session:
             self._work()
             self.state = "finished" if self.engine.finished else "stopped"
             reason = "finished" if self.engine.finished else "interrupted"
-        except FiringError as why:
-            inputs = {port: summary(value) for port, value in why.inputs.items()}
-            self._fail(message := str(why), node=why.node, tick=why.tick, inputs=inputs)
-        except SurefootError as why:
-            name = str(why).partition(":")[0]  # errors of building name the node in front
-            self._fail(message := str(why), node=name if name in self.graph.nodes else "")
-        except Exception as why:
-            self._fail(message := f"{type(why).__name__}: {why}")
+        except FiringError as error:
+            inputs = {port: summary(value) for port, value in error.inputs.items()}
+            self._fail(message := str(error), node=error.node, tick=error.tick, inputs=inputs)
+        except SurefootError as error:
+            # Errors while building start with the name of the node.
+            name = str(error).partition(":")[0]
+            self._fail(message := str(error), node=name if name in self.graph.nodes else "")
+        except Exception as error:
+            self._fail(message := f"{type(error).__name__}: {error}")
             raise
         finally:
             self._end(reason, message)
@@ -131,50 +142,50 @@ class Session:
         }
         self.keeper.why_inexact = why_not(self.engine) or why_inexact(self.engine)
         slots = self.engine.machine.slots
-        self._heard = [
+        self._reports = [
             (node, slots[End(id, "loss_info")], slots[End(id, "episodes")]) for id, node in self.trainers.items()
         ]
-        self._seen_update = -1
+        self._last_update = -1
         self.scenes: list[EnvScene] = scenes_of(self.engine)
         self._last = (time.monotonic(), 0)
         self._next_number = self._next_frame = 0.0
-        self._saved, self._telling, self._slept_to = time.monotonic(), 0, 0.0
+        self._saved, self._statuses, self._slept_to = time.monotonic(), 0, 0.0
         if self.keeper.checkpoint is not None:
             restore(self.engine, self.keeper.checkpoint.parts["graph"])
         self.state = "running" if self._goal else "paused"
-        self._tell_numbers()
+        self._send_status()
 
     def _work(self) -> None:
         engine = self.engine
         while not engine.finished:
-            if not self._obey(wait=not self._goal):
+            if not self._execute(wait=not self._goal):
                 return
             if not self._goal:
                 continue
-            engine.profile = self._telling % PROFILED == 0
-            engine.run(stop=self._look_up)
-            self._look_up()
+            engine.profile = self._statuses % PROFILED == 0
+            engine.run(stop=self._between_ticks)
+            self._between_ticks()
             if engine.stopped_by is not None:
                 hit, engine.stopped_by = engine.stopped_by, None
                 name = f"{hit.end}[{hit.key}]" if hit.key else hit.end
                 self._pause(f"{name} {hit.test} {hit.limit:g}")
             now = time.monotonic()
             if now >= self._next_number or not self._goal:
-                self._tell_numbers()
+                self._send_status()
                 self._next_number = time.monotonic() + GAP
             if now - self._saved > SAVE_EVERY:
                 self._save()
-        self._tell_numbers()
+        self._send_status()
 
-    def _look_up(self) -> bool:
+    def _between_ticks(self) -> bool:
         """Handle updates and frames between two ticks. Return True to interrupt the engine."""
         engine = self.engine
         values, tick = engine.machine.values, engine.ticks
-        if tick != self._seen_update:
-            for trainer, info, episodes in self._heard:
+        if tick != self._last_update:
+            for trainer, info, episodes in self._reports:
                 if values[info] is not None and tick > 0:
-                    self._seen_update = tick
-                    self._hear(trainer, values[info], values[episodes] or [])
+                    self._last_update = tick
+                    self._record(trainer, values[info], values[episodes] or [])
         now = time.monotonic()
         if self.scenes and now >= self._next_frame:
             self._next_frame = now + FRAME
@@ -186,7 +197,7 @@ class Session:
                 time.sleep(min(MOST_SECONDS, due - now))
         return not self._goal or now >= self._next_number or not self._commands.empty()
 
-    def _hear(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Any]) -> None:
+    def _record(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Any]) -> None:
         self.curves.add(metrics)
         for finding in self.keeper.update(trainer, metrics, episodes):
             self.findings[finding.rule] = finding.to_json()
@@ -194,7 +205,7 @@ class Session:
         if self._goal == "update":
             self._pause(f"update {metrics['update']}")
 
-    def _obey(self, *, wait: bool) -> bool:
+    def _execute(self, *, wait: bool) -> bool:
         """Execute the commands that arrived. Return False for a stop."""
         while True:
             try:
@@ -215,11 +226,11 @@ class Session:
                 self._pause("")
             case "tick":
                 self.engine.tick()
-                self._look_up()
+                self._between_ticks()
                 self._pause("one tick")
             case "node":
                 self.engine.step_node()
-                self._look_up()
+                self._between_ticks()
                 self._pause(f"{self.engine.fired} fired")
             case "watch":
                 self._watch(value)
@@ -228,9 +239,9 @@ class Session:
             case "pace":
                 self._pace = float(value)
             case _:
-                raise GraphError(f"a run has no {name!r}")
+                raise GraphError(f"unknown command {name!r}")
         if not self._goal or name in ("run", "update"):
-            self._tell_numbers()
+            self._send_status()
 
     def _pause(self, why: str) -> None:
         if self.state == "running":
@@ -238,14 +249,14 @@ class Session:
         self._goal, self.state, self.why = "", "paused", why
 
     def _watch(self, ends: Iterable[str]) -> None:
-        wanted = {end for end in map(as_end, ends) if end in self.engine.machine.slots}
+        watched = {end for end in map(as_end, ends) if end in self.engine.machine.slots}
         live = self.engine.live
-        for end in set(live.rings) - wanted:
+        for end in set(live.rings) - watched:
             live.forget(end)
-        for end in wanted:
+        for end in watched:
             live.watch(end)
 
-    def _tell_numbers(self) -> None:
+    def _send_status(self) -> None:
         engine, now = self.engine, time.monotonic()
         if not self._goal and engine.live.rings:
             engine.live.look(engine.ticks, engine.machine.value)
@@ -253,9 +264,10 @@ class Session:
         if self._goal and now - since > 0.5:
             self._numbers["ticks_per_second"] = (engine.ticks - ticks) / (now - since)
             self._last = (now, engine.ticks)
-        self._telling += 1
+        self._statuses += 1
         if engine.profile:
             self._numbers["shares"] = {id: round(share, 4) for id, share in engine.shares().items()}
+            # Halved, so that the shares follow the recent past.
             engine.seconds = {id: seconds * 0.5 for id, seconds in engine.seconds.items()}
         self._numbers |= {
             "tick": engine.ticks,

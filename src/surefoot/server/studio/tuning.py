@@ -22,11 +22,11 @@ STATES = {"complete": "done", "fail": "failed"}
 
 
 class Searches:
-    """The searches under one directory. Their files are Optuna's, and are read while they grow."""
+    """The searches in one directory; their files are Optuna's, and are read while they grow."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._seen: dict[str, tuple[int, Any, SearchResult]] = {}
+        self._cache: dict[str, tuple[int, Any, SearchResult]] = {}
         """{name: (size of its journal, study, result)}"""
 
     def rows(self) -> list[dict[str, Any]]:
@@ -42,57 +42,60 @@ class Searches:
         """Return the data of a search's page."""
         directory = self._directory(name)
         plan, about = read_plan(directory)
-        found = self._known(directory)
-        state, best = _state(directory), found.best
+        result = self._result(directory)
+        state, best = _state(directory), result.best
         return {
-            **_line(directory, plan, about, found),
+            **_line(directory, plan, about, result),
             "seeds": plan.seeds,
             "rungs": plan.rungs,
             "graph": (directory / GRAPH).exists() or (directory / BEST_GRAPH).exists(),
-            "names": list(dict.fromkeys(name for trial in found.trials for name in trial["params"])),
-            "trials": [_trial(each, state) for each in found.trials],
-            "so_far": _so_far(found),
-            "importance": dict(sorted(found.importance.items(), key=lambda item: -item[1])),
-            "finals": [{"number": one.number, "score": rounded(one.value)} for one in found.finals],
+            "names": list(dict.fromkeys(name for trial in result.trials for name in trial["params"])),
+            "trials": [_trial(each, state) for each in result.trials],
+            "so_far": _so_far(result),
+            "importance": dict(sorted(result.importance.items(), key=lambda item: -item[1])),
+            "finals": [{"number": each.number, "score": rounded(each.value)} for each in result.finals],
             "settings": "" if best is None else _settings(directory, state, best),
         }
 
     def best_graph(self, name: str) -> Graph:
         """Return the graph of a search with the values of the best trial so far."""
         directory = self._directory(name)
-        best = self._known(directory).best
+        best = self._result(directory).best
         if best is None:
-            raise RunError(f"no trial of {name} was trained to its end yet; there is no winner to open")
+            raise RunError(f"no trial of {name} is finished yet")
         if (directory / GRAPH).exists():
-            from surefoot.graph.tuning import GraphTask  # it knows torch, which the page need not wait for
+            # Imported late: it imports torch, which would delay the page.
+            from surefoot.graph.tuning import GraphTask
 
             return GraphTask(load_graph(directory / GRAPH), GRAPH).with_params(best.params)
         if (directory / BEST_GRAPH).exists():
             return load_graph(directory / BEST_GRAPH)
-        raise RunError(f"{name} searched no graph; `surefoot train --config {directory.name}/{BEST}` trains what won")
+        raise RunError(
+            f"{name} did not search a graph; train the winner with `surefoot train --config {directory.name}/{BEST}`"
+        )
 
     def _directory(self, name: str) -> Path:
         if Path(name).name != name or name in (".", "..") or not (self.root / name / PLAN).is_file():
-            raise RunNotFound(f"there is no search {name[:80]!r} under {self.root.name}")
+            raise RunNotFound(f"unknown search {name[:80]!r} in {self.root.name}")
         return self.root / name
 
     def _row(self, directory: Path) -> dict[str, Any]:
         try:
             plan, about = read_plan(directory)
-            return _line(directory, plan, about, self._known(directory))
-        except SurefootError as why:
-            return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(why)}
+            return _line(directory, plan, about, self._result(directory))
+        except SurefootError as error:
+            return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(error)}
 
-    def _known(self, directory: Path) -> SearchResult:
-        """Return the result so far; it is read again only if the journal grew."""
+    def _result(self, directory: Path) -> SearchResult:
+        """Return the result so far; read again only if the journal has grown."""
         size = (directory / JOURNAL).stat().st_size if (directory / JOURNAL).exists() else 0
-        kept = self._seen.get(directory.name)
-        if kept is not None and kept[0] == size:
-            return kept[2]
-        study = kept[1] if kept is not None and size > kept[0] else read_study(directory)
-        found = search_result(study, {}, finals(study, {}))
-        self._seen[directory.name] = size, study, found
-        return found
+        cached = self._cache.get(directory.name)
+        if cached is not None and cached[0] == size:
+            return cached[2]
+        study = cached[1] if cached is not None and size > cached[0] else read_study(directory)
+        result = search_result(study, {}, finals(study, {}))
+        self._cache[directory.name] = size, study, result
+        return result
 
 
 def _state(directory: Path) -> str:
@@ -104,9 +107,9 @@ def _state(directory: Path) -> str:
     return "ended" if ended else "stopped"
 
 
-def _line(directory: Path, plan: Plan, about: dict[str, Any], found: SearchResult) -> dict[str, Any]:
-    counted = [trial for trial in found.trials if not trial["taken_back"]]
-    best = found.best
+def _line(directory: Path, plan: Plan, about: dict[str, Any], result: SearchResult) -> dict[str, Any]:
+    counted = [trial for trial in result.trials if not trial["taken_back"]]
+    best = result.best
     return {
         "search": directory.name,
         "of": Path(str(about["env"])).name if str(about["env"]).endswith(".json") else str(about["env"]),
@@ -115,8 +118,8 @@ def _line(directory: Path, plan: Plan, about: dict[str, Any], found: SearchResul
         "planned": plan.trials,
         "best": None if best is None else best.number,
         "score": None if best is None else rounded(best.value),
-        "base": None if found.base is None else rounded(found.base.value),
-        "fresh": bool(found.finals),
+        "base": None if result.base is None else rounded(result.base.value),
+        "fresh": bool(result.finals),
     }
 
 
@@ -130,11 +133,11 @@ def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
     return row | {"state": state, "score": rounded(value), "rungs": rungs, "scores": [*map(rounded, trial["scores"])]}
 
 
-def _so_far(found: SearchResult) -> list[float | None]:
+def _so_far(result: SearchResult) -> list[float | None]:
     """Return the best score up to each trial."""
     best: float | None = None
     course: list[float | None] = []
-    for trial in found.trials:
+    for trial in result.trials:
         value = rounded(trial["value"]) if trial["state"] == "complete" else None
         best = value if best is None or (value is not None and value > best) else best
         course.append(best)

@@ -41,6 +41,10 @@ def test_the_earlier_systems_endpoints(serving):
     assert (loaded[0].json, loaded[1].status, loaded[1].json["error"]) == ({"loaded": True}, 404, "File not found")
     assert (missing.status, missing.json["error"]) == (404, "Not found")
     assert (bad.status, bad.json["error"]) == (400, "Invalid JSON")
+    # The OpenAPI document promises RFC 9457 problems for every error.
+    for response in (missing, bad, loaded[1]):
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json["status"] == response.status
     assert (stats["total_updates"], stats["total_episodes"], stats["max_reward"]) == (1, 4, 1.75)
     assert stats["avg_reward"] == pytest.approx(0.875)
 

@@ -1,4 +1,4 @@
-"""The app under an ASGI server."""
+"""Tests of `surefoot.server.http.asgi`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 
 from surefoot.errors import ConfigError
 from surefoot.server.http.app import App
+from surefoot.server.http.endpoints import ServerEndpoints
+from surefoot.server.http.route import routes_of
 
 
 class Service:
@@ -25,11 +27,11 @@ class Service:
 
 
 def lifespan(service: Service) -> list[dict]:
-    asked = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+    messages = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     sent: list[dict] = []
 
     async def receive() -> dict:
-        return asked.pop(0)
+        return messages.pop(0)
 
     async def send(message: dict) -> None:
         sent.append(message)
@@ -48,3 +50,16 @@ def test_a_service_that_cannot_start_says_why():
     service = Service(fails=True)
     assert lifespan(service) == [{"type": "lifespan.startup.failed", "message": "no room"}]
     assert not service.closed
+
+
+def test_two_host_headers_are_a_bad_request():
+    service, sent = Service(fails=False), list[dict]()
+    app = App(service, routes=lambda app: routes_of(ServerEndpoints(service, app)))
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    for headers, status in (([(b"host", b"127.0.0.1")], 200), ([(b"host", b"127.0.0.1")] * 2, 400)):
+        scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": headers, "client": ("127.0.0.1", 1)}
+        asyncio.run(app(scope, None, send))
+        assert sent[-2]["status"] == status

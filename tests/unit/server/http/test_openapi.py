@@ -1,4 +1,4 @@
-"""OpenAPI: component names are those of the wire, whatever the structs are called in Python."""
+"""Tests of `surefoot.server.http.openapi`."""
 
 import json
 import re
@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.compat.directive023.endpoints import Directive023
 from surefoot.server.http.endpoints import described_routes
 from surefoot.server.http.openapi import described, document
+from surefoot.server.http.route import routes_of
 from surefoot.server.schema import wire_name
 
 ROOT = Path(__file__).parents[4]
@@ -41,11 +43,19 @@ def test_openapi_describes_every_route_and_every_answer(serving):
     async def story(ask):
         return (await ask("GET", "/openapi.json")).json
 
-    told = serving(story)
-    assert told == json.loads(json.dumps(described(described_routes(), secured=False)))
+    document_served = serving(story)
+    assert document_served == json.loads(json.dumps(described(described_routes(), secured=False)))
     assert described(described_routes())["security"] == [{"token": []}]
-    assert told["openapi"] == "3.1.0"
-    decide = told["paths"]["/v1/policies/{policy}/decisions"]["post"]
+    assert document_served["openapi"] == "3.1.0"
+    decide = document_served["paths"]["/v1/policies/{policy}/decisions"]["post"]
     assert decide["operationId"] == "decide"
     assert {"200", "400", "401", "404", "409", "413", "415", "422", "507"} <= decide["responses"].keys()
-    assert told["components"]["schemas"]["NewDecision"]["additionalProperties"] is False
+    assert document_served["components"]["schemas"]["NewDecision"]["additionalProperties"] is False
+
+
+def test_health_endpoints_are_documented_without_a_token():
+    routes = [*described_routes(), *routes_of(Directive023)]
+    paths = described(routes)["paths"]
+    for path in ("/healthz", "/readyz", "/health"):
+        assert paths[path]["get"]["security"] == []
+    assert "security" not in paths["/metrics"]["get"]

@@ -17,7 +17,7 @@ class Service:
 def exchange(*pieces: bytes, most: int = 10) -> bytes:
     """Send pieces to a server on a free port, close this side, and return all that comes back."""
 
-    async def whole() -> bytes:
+    async def send() -> bytes:
         service = Service()
         app = App(service, routes=lambda app: routes_of(ServerEndpoints(service, app)))
         connections = Connections(app, most=most)
@@ -33,7 +33,7 @@ def exchange(*pieces: bytes, most: int = 10) -> bytes:
         await connections.drain(1.0)
         return response
 
-    return asyncio.run(whole())
+    return asyncio.run(send())
 
 
 GET = b"GET /%b HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -50,11 +50,17 @@ def test_a_head_request_has_no_body():
     assert body == b""
 
 
-def test_what_is_not_http_and_what_is_too_long_is_refused():
+def test_malformed_and_too_long_heads_are_refused():
     assert exchange(b"\x16\x03\x01\x02\x00\r\n\r\n").startswith(b"HTTP/1.1 400")
     long = b"GET /healthz HTTP/1.1\r\nX: " + b"x" * HEAD_BYTES + b"\r\n\r\n"
     assert exchange(long).startswith(b"HTTP/1.1 431")
 
 
-def test_beyond_the_most_connections_it_says_not_now():
+def test_too_many_connections_are_answered_with_503():
     assert exchange(most=0).startswith(b"HTTP/1.1 503")
+
+
+def test_two_host_headers_are_a_bad_request():
+    # RFC 9112 3.2: a server must respond with 400 to a request with more than one Host.
+    twice = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n"
+    assert exchange(twice).startswith(b"HTTP/1.1 400")

@@ -62,4 +62,4 @@ def test_pages_are_refused_without_the_token_and_a_report_of_nothing_is_not_foun
     assert get("/", host="example.org")[0] == 421
     assert get("/", f"token={guard.token}")[0] == 303
     assert get("/assets/..", cookie=cookie)[0] == 404
-    assert get("/report/nobody", cookie=cookie) == (404, b"there is no run 'nobody' under runs\n")
+    assert get("/report/nobody", cookie=cookie) == (404, b"unknown run 'nobody' in runs\n")

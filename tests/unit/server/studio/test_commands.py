@@ -49,7 +49,7 @@ def test_inside_a_sub_graph_the_same_verbs_work(studio) -> None:
     ask(studio, "op", doc=doc, inside="brain", op={"op": "disconnect", "to": "action.policy_output"})
     ask(studio, "connect", doc=doc, inside="brain", source="agent.policy_output", target="action.policy_output")
     assert ask(studio, "open", doc=doc)["check"]["ok"]
-    with pytest.raises(GraphError, match="there is no sub-graph"):
+    with pytest.raises(GraphError, match="unknown sub-graph"):
         ask(studio, "fits", doc=doc, inside="x", source="a.b")
 
 
@@ -89,7 +89,7 @@ def test_nodes_inside_a_sub_graph_become_one_and_are_taken_apart_again(studio) -
     assert graph.graphs["brain"].nodes["core"].type == "SubGraph"
     assert set(graph.graphs) == {"brain", "core"}
     assert ask(studio, "open", doc=doc)["check"]["ok"]
-    with pytest.raises(GraphError, match="there is a sub-graph 'core' already"):
+    with pytest.raises(GraphError, match="a sub-graph 'core' already exists"):
         ask(studio, "group", doc=doc, ids=["step"], name="core")
     ask(studio, "ungroup", doc=doc, id="core", inside="brain")
     assert studio.desk.get(doc).graph.sha256() == before

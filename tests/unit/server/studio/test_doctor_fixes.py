@@ -14,5 +14,5 @@ def test_the_doctors_advice_goes_to_the_node_that_has_the_setting() -> None:
     assert [op["id"] for op in both["ops"]] == ["agent", "trainer"]
     assert pinned_on(graph, {"normalize_obs": True}) == "agent"
     assert pinned_on(graph, {"curiosity": "rnd"}) == "trainer"
-    with pytest.raises(GraphError, match="no node of this graph has curiosity"):
+    with pytest.raises(GraphError, match="no node of this graph has the setting curiosity"):
         remedy(graph, {"curiosity": "rnd"})

@@ -56,7 +56,7 @@ def test_names_that_are_taken_get_a_number_and_strange_ones_are_made_harmless(tm
     desk = Desk(tmp_path)
     assert [desk.from_template("cartpole").name for _ in range(2)] == ["cartpole", "cartpole-2"]
     assert desk.new("../../etc/passwd", template("cartpole")).name == "etc-passwd"
-    with pytest.raises(GraphError, match="no name for a graph"):
+    with pytest.raises(GraphError, match="not a valid name"):
         desk.get("../x")
     with pytest.raises(GraphError, match="there is no graph"):
         desk.get("ghost")

@@ -16,22 +16,22 @@ def test_this_machine_by_its_own_names(host: bytes) -> None:
 
 @pytest.mark.parametrize("host", [b"", b"evil.example:8765", b"127.0.0.1.evil.example:8765"])
 def test_another_name_is_refused(host: bytes) -> None:
-    with pytest.raises(Refused, match=r"this is 127\.0\.0\.1:8765"):
+    with pytest.raises(Refused, match=r"this server is 127\.0\.0\.1:8765"):
         GUARD.check_host([(b"host", host)])
 
 
 def test_another_sites_page_is_refused() -> None:
     for other in (b"http://evil.example", b"http://127.0.0.1:9999"):
-        with pytest.raises(Refused, match="may not ask"):
+        with pytest.raises(Refused, match="is not allowed"):
             GUARD.check_host([HOST, (b"origin", other)])
-    with pytest.raises(Refused, match="from a page of the studio"):
+    with pytest.raises(Refused, match="from the studio's page"):
         GUARD.check_socket([HOST], {GUARD.cookie: GUARD.token})
 
 
 def test_the_cookie_holds_the_token_and_names_the_port() -> None:
     GUARD.check_socket([HOST, ORIGIN], {"surefoot-studio-8765": GUARD.token})
     for cookies in ({}, {"surefoot-studio-8765": "x"}, {"surefoot-studio-1": GUARD.token}):
-        with pytest.raises(Refused, match="it has the token in it"):
+        with pytest.raises(Refused, match="it contains the token"):
             GUARD.check_socket([HOST, ORIGIN], cookies)
 
 

@@ -29,5 +29,5 @@ def test_a_name_that_is_no_run_here_is_refused(tmp_path, name) -> None:
 
 
 def test_nothing_cannot_be_compared(tmp_path) -> None:
-    with pytest.raises(RunError, match="no runs were chosen"):
+    with pytest.raises(RunError, match="select runs"):
         Library(tmp_path).compare([], "return")

@@ -96,7 +96,7 @@ def test_a_search_that_was_killed_leaves_no_trial_running(root: Path) -> None:
 
 def test_what_is_broken_or_elsewhere_is_said(root: Path) -> None:
     searches = Searches(root)
-    with pytest.raises(RunNotFound, match="no search"):
+    with pytest.raises(RunNotFound, match="unknown search"):
         searches.get("../poles")
     (root / "empty").mkdir()
     (root / "empty" / "tune.json").write_text("{")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.options import Pairs, Seed, at_least_one, options_from, pairs
-from surefoot.cli.verbs.town.train import ScenarioName, load
+from surefoot.cli.verbs.town.samples import ScenarioName, load
 
 if TYPE_CHECKING:
     import numpy as np

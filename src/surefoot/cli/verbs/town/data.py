@@ -11,7 +11,7 @@ import tyro
 
 from surefoot.cli.options import at_least_one, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.town.train import load
+from surefoot.cli.verbs.town.samples import load
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import RolloutBuffer

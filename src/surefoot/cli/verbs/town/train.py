@@ -14,6 +14,7 @@ import tyro
 from surefoot.cli import options
 from surefoot.cli.drive import drive, live_doctor, open_mirrors
 from surefoot.cli.usage import Usage, as_usage
+from surefoot.cli.verbs.town.samples import ScenarioName, TownOptions, load, print_samples, read_samples
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
@@ -27,41 +28,6 @@ if TYPE_CHECKING:
     from surefoot.train.training import Training
 
 Mode = Literal["replay", "rollout", "mixed", "bc", "anneal"]
-ScenarioName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENARIO")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TownOptions:
-    """Keys of --set that concern replay, cloning and annealing rather than PPO."""
-
-    replay_share: float = 0.5
-    """mixed: share of updates from replayed data, between 0 and 1."""
-    replay_recent: int = 4
-    """mixed without samples: number of earlier rollouts that are kept for replay."""
-    replay_batch_size: int = 1
-    """Samples per update."""
-    replay_shuffle: bool = False
-    """Shuffle the samples for each pass."""
-    replay_seed: int = 0
-    """Seed for `replay_shuffle`."""
-    replay_drop_last: bool = False
-    """Leave out an incomplete batch at the end of a pass."""
-    replay_streaming: bool = False
-    """Read samples when they are needed instead of all at the start."""
-    max_lag: int | None = None
-    """Leave out data of this run that is more than this many updates old."""
-    min_sample_size: float = 0.05
-    """Leave out data whose effective sample size under the importance ratio is below this share."""
-    rho_clip: float = 1.0
-    """Upper limit of the importance weights of value corrections (V-trace)."""
-    bc_episodes: int = 64
-    """bc and anneal without samples: episodes of the script to record."""
-    anneal_schedule: str = "bc:30,ppo:20,ppo:20"
-    """anneal: stages as MODE:EPOCHS."""
-    anneal_accuracy: float = 0.9
-    """anneal: share of steps in which the clone must choose the recorded action."""
-    anneal_exit_on_failure: bool = False
-    """anneal: exit with code 2 on FAIL and 1 on HOLD."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +93,10 @@ class TownTrainArgs:
         scenario = load(self.scenario, self.auto_seed_agents)
         mode = self.chosen_mode(scenario)
         self.refuse(mode)
-        dataset = self._dataset()
+        dataset = None if self.samples is None else read_samples(self.samples, self.parsed_set[0])
         if mode == "replay" and not self.train_ppo:
             assert dataset is not None
-            return _print_dataset(dataset)
+            return print_samples(dataset)
         if mode in ("bc", "anneal"):
             return self._teach(scenario, dataset)
         training = self._initialized(town_training(self._spec(scenario)))
@@ -187,27 +153,6 @@ class TownTrainArgs:
             central=self.central,
             eval_every=self.eval_every,
             checkpoint_every=self.checkpoint_every,
-        )
-
-    def _dataset(self) -> ReplayDataset | None:
-        from surefoot.data.replayset import ReplayDataset, read_manifest
-        from surefoot.errors import ReplayError
-
-        if self.samples is None:
-            return None
-        manifests = [self.samples]
-        if self.samples.is_dir():
-            manifests = [p for end in ("json", "yaml") for p in sorted(self.samples.rglob(f"*_manifest.{end}"))]
-            if not manifests:
-                raise ReplayError(f"{self.samples} has no *_manifest.json; `surefoot town capture` writes one")
-        town = self.parsed_set[0]
-        return ReplayDataset(
-            [entry for manifest in manifests for entry in read_manifest(manifest).entries],
-            batch_size=town.replay_batch_size,
-            shuffle=town.replay_shuffle,
-            seed=town.replay_seed,
-            drop_last=town.replay_drop_last,
-            streaming=town.replay_streaming,
         )
 
     def _teach(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:
@@ -345,25 +290,3 @@ class TownTrainArgs:
 
             adopt(training, options.run_directory(self.from_run).path)
         return training
-
-
-def load(name: str, auto_seed_agents: bool = False) -> Scenario:
-    """Return the scenario of a name, a file, or the directory of a run."""
-    from surefoot.town.scenarios.scenario import Scenario, load_scenario
-
-    path = Path(name)
-    if (path / "run.json").is_file():
-        from surefoot.train.rundir.rundir import RunDir
-
-        return Scenario.from_json(RunDir(path).read_header()["spec"]["env_kwargs"]["scenario"])
-    return load_scenario(name, auto_seed_agents=auto_seed_agents)
-
-
-def _print_dataset(dataset: ReplayDataset) -> int:
-    metrics = dataset.baseline_metrics
-    print(f"{len(dataset.source)} samples in {len(dataset)} batches are valid; pass --train-ppo to learn from them")
-    names = ("timesteps", "reward_mean", "reward_sum", "log_prob_mean", "rivalry_max_max", "rivalry_avoid_count_mean")
-    for name in names:
-        if name in metrics:
-            print(f"  {name:<26} {metrics[name]:.4g}")
-    return 0

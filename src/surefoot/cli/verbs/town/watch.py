@@ -13,7 +13,7 @@ import tyro
 
 from surefoot.cli.options import Stochastic, at_least_one, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.town.train import load
+from surefoot.cli.verbs.town.samples import load
 
 if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop

@@ -1,4 +1,4 @@
-"""`surefoot lm ppo`, `sft` and `reward`: which settings belong to which part."""
+"""`surefoot lm ppo`: which settings belong to which part."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ def test_settings_are_divided_between_the_language_model_and_ppo() -> None:
     [
         (["lm", "ppo"], "--model is missing"),
         (["lm", "ppo", "--model", "m", "--prompts", "p"], "--reward is missing"),
-        (["lm", "sft", "--model", "m", "--data", "d", "-o", "o", "--set", "clip=0.1"], "does not apply to fine-tuning"),
-        (["lm", "reward", "--model", "m", "--pairs", "d", "-o", "o", "--set", "epoch=1"], "did you mean epochs"),
     ],
 )
 def test_what_is_missing_or_unknown_is_named(
