@@ -41,8 +41,22 @@ FILES = [
     ("docs", "clients/typescript/*.md"),
     ("docs", "examples/**/*.md"),
 ]
-SKIPPED = ("node_modules", "dist", "build", "/static/", "CHANGELOG.md")
-"""Built bundles, other people's code, and the history, which keeps the words of its time."""
+# Built bundles and other people's code; the history, which keeps the words of its time; and English that is data: texts and word
+# lists of the prompt mutations and of the constitution.
+SKIPPED = (
+    "node_modules",
+    "dist",
+    "build",
+    "/static/",
+    "CHANGELOG.md",
+    "decide/prompts/categories.yaml",
+    "decide/prompts/expansion.yaml",
+    "decide/prompts/mutations.py",
+    "decide/prompts/restructure.py",
+    "prompts/tables.ts",
+    "prompts/mutations.ts",
+    "lm/constitution/constitution.yaml",
+)
 
 SPACE = r"[\s#*/>]+"
 """A space of a phrase also matches a line break with the comment signs at the start of the next line."""

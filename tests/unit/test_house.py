@@ -12,7 +12,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Where the house is not in order yet. These numbers only ever go down; the aims are 25 and 0.
 LONG_FILES = 19
-WITHOUT_TESTS = 31
+WITHOUT_TESTS = 18
 
 
 @cache

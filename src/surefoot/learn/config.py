@@ -67,7 +67,7 @@ class PPOConfig(Config):
     )
     gamma: float = knob(
         0.99,
-        "Discount: what a reward one step later is worth now, 0 to 1. "
+        "Discount per step: the present value of a reward of 1 one step later, 0 to 1. "
         "1/(1-gamma) is how many steps ahead the policy looks: 100 at 0.99.",
         real(UNIT),
     )
@@ -109,7 +109,7 @@ class PPOConfig(Config):
     )
     minibatches: int | None = knob(
         None,
-        "Minibatches an epoch, in place of their size. With both set, the smaller minibatch of the two counts.",
+        "Minibatches per epoch, instead of their size. With both set, the smaller minibatch of the two counts.",
         optional(AT_LEAST_ONE),
     )
     sequence: int | None = knob(
@@ -136,7 +136,7 @@ class PPOConfig(Config):
     )
     ent_coef: float | Schedule = knob(
         0.0,
-        "Weight of the entropy bonus: pays the policy for staying undecided, so that it goes on exploring. "
+        "Weight of the entropy bonus: rewards a random policy, so that it continues to explore. "
         "Usually 0 to 0.02; may be a schedule.",
         scheduled(NOT_NEGATIVE),
     )
@@ -228,7 +228,7 @@ class PPOConfig(Config):
     )
     min_samples: int = knob(
         2,
-        "Fewest valid steps worth an update; a smaller rollout is skipped and the report says why.",
+        "Fewest valid steps for an update; a smaller rollout is skipped and the report has the reason.",
         AT_LEAST_ONE,
     )
     max_policy_lag: int | None = knob(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import json
 import keyword
 from collections.abc import Mapping
 from typing import Any
+
+from surefoot.data.kinds import as_list
+from surefoot.errors import GraphError
 
 # Generated lines fit the 120 columns of the project with one more level of indentation.
 WIDTH = 116
@@ -122,3 +126,16 @@ def annotation(value: Any) -> str:
             return "dict"
         case _:
             return "float | None"
+
+
+def read_literal(value: ast.expr, what: str) -> Any:
+    """Return the value of a literal, with tuples as lists; raise `GraphError` for any other expression."""
+    try:
+        result = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as why:
+        raise GraphError(
+            f"line {value.lineno}: {what} is {ast.unparse(value)[:60]!r}; only literal values are read, nothing is run"
+        ) from why
+    # Parameters are lists in JSON; scripts write tuples.
+    many = as_list(result)
+    return result if many is None else list(many)

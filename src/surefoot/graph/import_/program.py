@@ -11,6 +11,7 @@ from typing import Any
 from surefoot.errors import GraphError
 from surefoot.graph.export.block import split_block
 from surefoot.graph.export.standalone import MARK, StandaloneWriter, writer_of
+from surefoot.graph.export.writing import read_literal
 from surefoot.graph.import_.script_reader import ScriptReader
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import Graph, Node
@@ -102,18 +103,13 @@ def _take_values(config: ast.ClassDef, writer: StandaloneWriter, graph: Graph) -
     new: dict[str, Any] = {}
     for each in config.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None:
-            try:
-                new[each.target.id] = ast.literal_eval(each.value)
-            except ValueError as why:
-                raise GraphError(
-                    f"line {each.lineno}: {each.target.id} is not a literal value; nothing is run to compute it"
-                ) from why
+            new[each.target.id] = read_literal(each.value, each.target.id)
     for name in ("seed", "total_steps"):
         setattr(graph.run, name, new.get(name, getattr(graph.run, name)))
     for firing in writer.order:
         changed: dict[str, Any] = {}
         for name, (param, part, value) in writer.fields.values(firing).items():
-            if new.get(name, value) == value:
+            if name not in new or new[name] == (list(value) if isinstance(value, tuple) else value):
                 continue
             # A schedule has one field for its start and one for its end.
             content = changed.get(param, params_to_json(firing.declared, firing.params)[param])

@@ -10,8 +10,8 @@ import re
 import textwrap
 from typing import Any
 
-from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
+from surefoot.graph.export.writing import read_literal
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.declare import NodeType, code_type
 from surefoot.graph.spec.model import ABSENT, Delay, Edge, End, Graph, Node, require_name
@@ -91,7 +91,7 @@ class ScriptReader:
         for line in config.body:
             match line:
                 case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    self.config[name] = _literal(value, name)
+                    self.config[name] = read_literal(value, name)
                 case ast.Expr(value=ast.Constant()):
                     continue
                 case _:
@@ -178,13 +178,11 @@ class ScriptReader:
                 self.outputs[to] = End(self.nodes[name], "model")
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in self.carried or name in self.held:
                 if not in_loop:
-                    self.initial[name] = _literal(value, name)
-            case ast.Assign(targets=[ast.Name()], value=ast.Constant(value=None)) if in_loop:
-                pass  # Clears a value that is set in this tick or in the first one.
+                    self.initial[name] = read_literal(value, name)
+            case ast.Pass() | ast.Assign(targets=[ast.Name()], value=ast.Constant(value=None)) if in_loop:
+                pass  # An assignment of None clears a value that is set in this tick or in the first one.
             case ast.FunctionDef() if self._comment(each) is not None:
                 self._add_function(each)
-            case ast.Pass():
-                pass
             case _:
                 self._add_statement(each, once=not in_loop)
 
@@ -217,7 +215,7 @@ class ScriptReader:
                     params[word.arg] = self.config[name]
                     self.used.add(name)
                 case value:
-                    params[word.arg] = _literal(value, word.arg)
+                    params[word.arg] = read_literal(value, word.arg)
         self.graph.nodes[id] = Node(declared.name, read_params(declared, params, who=f"line {each.lineno}"))
         self.nodes[variable], self.types[id] = id, declared
 
@@ -269,16 +267,15 @@ class ScriptReader:
     def _add_function(self, each: ast.FunctionDef) -> None:
         """Add a Code node as the export writes it: a function whose last line returns its outputs."""
         first, last = each.body[0], each.body[-1]
-        outputs: tuple[str, ...] = ()
+        outputs: list[str] = []
         end = last.end_lineno
         if isinstance(last, ast.Return):
             end = last.lineno - 1
             parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
-            outputs = tuple(part.id for part in parts if isinstance(part, ast.Name))
+            outputs = [part.id for part in parts if isinstance(part, ast.Name)]
         once = self.lines[each.lineno - 1].rstrip().endswith("# in the first tick only")
-        id, inputs = self._new_id(each, each.name), tuple(arg.arg for arg in each.args.args)
-        self._add_code(id, self.lines[first.lineno - 1 : end], inputs, outputs, once)
-        self.nodes[each.name] = id
+        id = self.nodes[each.name] = self._new_id(each, each.name)
+        self._add_code(id, self.lines[first.lineno - 1 : end], [arg.arg for arg in each.args.args], outputs, once)
 
     def _add_statement(self, statement: ast.stmt, *, once: bool) -> None:
         """Add a statement that is not part of a node as a Code node."""
@@ -290,29 +287,14 @@ class ScriptReader:
         outputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store) and n.id in later)
         id = f"code_{1 + sum(node.type == 'Code' for node in self.graph.nodes.values())}"
         lines = self.lines[statement.lineno - 1 : statement.end_lineno]
-        self._add_code(id, lines, tuple(inputs), tuple(outputs), once)
+        self._add_code(id, lines, list(inputs), list(outputs), once)
         self.graph.edges += [Edge(self.outputs[name], End(id, name)) for name in inputs]
         self.outputs |= {name: End(id, name) for name in outputs}
-        text = lines[0].strip()[:60]
-        self.notes.append(f"line {statement.lineno}: {text!r} is not part of a node; it is now the Code node {id}")
+        where = f"line {statement.lineno}: {lines[0].strip()[:60]!r}"
+        self.notes.append(f"{where} is not part of a node; it is now the Code node {id}")
 
-    def _add_code(
-        self, id: str, lines: list[str], inputs: tuple[str, ...], outputs: tuple[str, ...], once: bool
-    ) -> None:
-        source = textwrap.dedent("\n".join(lines))
-        params: dict[str, Any] = {"source": source, "inputs": inputs, "outputs": outputs}
-        params |= {"once": True} if once else {}
+    def _add_code(self, id: str, lines: list[str], inputs: list[str], outputs: list[str], once: bool) -> None:
+        params: dict[str, Any] = {"inputs": inputs, "outputs": outputs, **({"once": True} if once else {})}
+        params["source"] = textwrap.dedent("\n".join(lines))
         self.graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), params, who=id))
         self.types[id] = code_type(REGISTRY.get("Code"), id, self.graph.nodes[id].params)
-
-
-def _literal(value: ast.expr, what: str) -> Any:
-    try:
-        result = ast.literal_eval(value)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as why:
-        raise GraphError(
-            f"line {value.lineno}: {what} is {ast.unparse(value)[:60]!r}; only literal values are read, nothing is run"
-        ) from why
-    # Parameters are lists in JSON; scripts write tuples.
-    many = as_list(result)
-    return result if many is None else list(many)

@@ -76,3 +76,12 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
 def test_other_programs_are_refused_and_never_run(text: str, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         from_program(text)
+
+
+def test_only_the_values_that_were_edited_change() -> None:
+    graph = template("pendulum")
+    text = to_standalone(graph).replace("hidden: tuple[int, ...] = (64, 64)", "hidden: tuple[int, ...] = (8, 8)")
+    result = from_program(text)
+    assert result.graph.nodes["agent"].params["hidden"] == (8, 8)
+    assert result.graph.nodes["trainer"].params == graph.nodes["trainer"].params
+    assert result.notes == []
