@@ -16,7 +16,7 @@ const made = {
 for (const [path, text] of Object.entries(made)) {
   if (!process.argv.includes("--check")) writeFileSync(path, text);
   else if (readFileSync(path, "utf8") !== text) {
-    console.error(`${path} is not what the service says; npm run types makes it anew`);
+    console.error(`${path} is not current; npm run types writes it again`);
     process.exitCode = 1;
   }
 }

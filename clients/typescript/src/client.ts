@@ -1,4 +1,4 @@
-/** The service as an object: one method a thing that can be asked. */
+/** The service as an object: one method per operation. */
 
 import { base64OfFloats } from "./base64.js";
 import { SurefootError } from "./errors.js";
@@ -45,14 +45,14 @@ export type CandidateInput = Omit<Candidate, "embedding" | "embedding_b64"> & {
 };
 
 export class Surefoot {
-  /** For whatever has no method here. */
+  /** For operations without a method. */
   readonly transport: Transport;
 
   constructor(options: Options = {}) {
     this.transport = new Transport(options);
   }
 
-  /** Whether it lives; asked without a token. */
+  /** Liveness probe; no authentication. */
   health(options?: CallOptions): Promise<Health> {
     return this.get("/healthz", options);
   }
@@ -116,7 +116,7 @@ export class Surefoot {
   }
 
   /**
-   * What came of a decision: a number, or a value with its parts and how the episode goes on. Telling the same twice counts
+   * The outcome of a decision: a number, or a value with its parts and the end of the episode. A repeated report counts
    * once, except where a policy's `aggregation` is `sum`: give `maxRetries: 0` there.
    */
   reward(decision: string, reward: number | NewReward, options?: CallOptions): Promise<Reward> {
@@ -139,7 +139,7 @@ export class Surefoot {
     return (await this.get<VersionList>(`${at(policy)}/versions`, options)).versions;
   }
 
-  /** Let a version answer; with a `share` below 1 as a canary, with `gate` only if the log says that it is not worse. */
+  /** Promote a version; with a `share` below 1 as a canary, with `gate` only if the log shows that it is not worse. */
   promote(policy: string, version: number, options: PromoteOptions = {}): Promise<Policy> {
     const { share, gate, ...call } = options;
     return this.post(`${at(policy)}/promote`, { version, ...given({ share, gate }) }, call);

@@ -66,7 +66,7 @@ export class Forbidden extends StatusError {
 export class NotFound extends StatusError {
   override name = "NotFound";
 }
-/** 409: an id was used for another question, a reward was told before, an update runs already. */
+/** 409: an id was used for another decision, a reward was already reported, or an update is running. */
 export class Conflict extends StatusError {
   override name = "Conflict";
 }
@@ -78,7 +78,7 @@ export class Expired extends StatusError {
 export class TooLarge extends StatusError {
   override name = "TooLarge";
 }
-/** 422: the body says what cannot be; `pointer` says where. */
+/** 422: a value of the body is invalid; `pointer` locates it. */
 export class Invalid extends StatusError {
   override name = "Invalid";
 }

@@ -74,11 +74,11 @@ export interface EpisodeResult {
   avgReward: number;
   totalSteps: number;
   mutations: MutationType[];
-  /** What became of the prompts. */
+  /** The prompts after the episode. */
   texts: string[];
 }
 
-/** Scores a modified prompt; what it is worth more than the original is the reward, less what the tokens cost. */
+/** Score a modified prompt. The reward is the gain over the original score, less the cost of tokens. */
 export interface RewardModel {
   predict(original: string, modified: string, mutationType: string, category: string): Rated | Promise<Rated>;
 }

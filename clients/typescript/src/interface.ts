@@ -1,4 +1,4 @@
-/** The eight endpoints of `surefoot serve --compat directive-023` as an object, with a server of its own. Node only. */
+/** The eight endpoints of `surefoot serve --compat directive-023` as an object, with its own server. Node only. */
 
 import { HashingEncoder } from "./encoder.js";
 import type {
@@ -57,7 +57,7 @@ export class RLInterface {
     this.transport = this.transportTo(`http://${this.host}:${this.config.serverPort}`);
   }
 
-  /** Start a server of one's own, unless one answers there already: that one is used, and left running. */
+  /** Start a server, unless one already answers at the address: that one is used and left running. */
   startServer(): Promise<void> {
     this.starting ??= this.start().catch((why: unknown) => {
       this.starting = undefined;
@@ -70,7 +70,7 @@ export class RLInterface {
   async stopServer(): Promise<void> {
     const { starting } = this;
     this.starting = undefined;
-    await starting?.catch(() => {}); // whoever started it was told
+    await starting?.catch(() => {}); // the caller of startServer gets the error
     const { server } = this;
     this.server = undefined;
     await server?.stop();
@@ -162,7 +162,7 @@ export class RLInterface {
     return isMessage(told) ? null : camel<TrainingStats>(told);
   }
 
-  /** Mutate each prompt up to `maxSteps` times, by what the policy chooses, and store what came of it. */
+  /** Mutate each prompt up to `maxSteps` times, as the policy chooses, and store the results. */
   async trainEpisode(prompts: readonly string[], options: number | { maxSteps?: number } = {}): Promise<EpisodeResult> {
     const maxSteps = typeof options === "number" ? options : (options.maxSteps ?? 5);
     if (prompts.length === 0) throw new SurefootError("there is no prompt to work on; give at least one");
@@ -220,7 +220,7 @@ export class RLInterface {
       const before = walk.text;
       const action = await this.selectAction(state);
       const { actionIndex, mutationType, logProb, value, decisionId } = action;
-      // A mutation that makes no sense here leaves the prompt as it is, and earns nothing.
+      // A mutation that makes no sense here leaves the prompt unchanged and earns nothing.
       if (may[actionIndex]) walk.text = mutate(before, actionIndex, { category, seed: step }).text;
       may = allowed(walk.text);
       const nextState = walk.text === before ? state : await this.config.embed(walk.text);

@@ -33,7 +33,7 @@ export class ExportedPolicy {
   /** Numbers it sees. */
   readonly size: number;
   readonly actions: readonly string[];
-  /** Which encoder its embeddings come from, as far as the file says. */
+  /** The encoder of its embeddings, if the file names it. */
   readonly encoder: string | undefined;
   private readonly policy: Tower;
   private readonly value: Tower | undefined;

@@ -9,7 +9,7 @@ export interface Tensor {
 
 export interface Weights {
   tensors: Map<string, Tensor>;
-  /** What the file says of itself. */
+  /** The metadata of the file. */
   metadata: Record<string, string>;
 }
 

@@ -1,4 +1,4 @@
-/** A service of one's own: started, waited for, and ended with this process however that ends. */
+/** A service as a child process: started, awaited, and ended with this process in any case. */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** One request that is tried again where that is safe: deadlines, backoff with jitter, and an end when the caller says so. */
+/** One request with retries where they are safe: deadlines, backoff with jitter, and cancellation. */
 
 import { Aborted, ConnectionFailed, SurefootError, TimedOut, errorOf } from "./errors.js";
 
@@ -152,7 +152,7 @@ function retryAfter(response: Response): number | undefined {
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 }
 
-/** Longer each time, never the same for all clients at once. */
+/** Longer each time, with jitter so that clients do not retry together. */
 function backoff(tries: number): number {
   return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** tries) * (0.5 + 0.5 * Math.random());
 }

@@ -40,7 +40,7 @@ export function words(text: string): string[] {
   return (text.match(WORD) ?? []).map((word) => word.toLowerCase());
 }
 
-/** Sentences of a text; a list line is one of its own. */
+/** Sentences of a text; a list item is one sentence. */
 export function sentences(text: string): string[] {
   return text
     .split(LINE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.town.scenarios.scenario import Scenario
 from surefoot.town.sim.measure import SMALLER_IS_BETTER
-from surefoot.town.training.measure import measure_behaviour, measure_policy
-from surefoot.train.evaluate import EVAL_SEED_OFFSET
-from surefoot.train.rundir.open_run import load_run_policy
 from surefoot.train.rundir.rundir import RunDir
-from surefoot.train.training import Training
+
+if TYPE_CHECKING:
+    from surefoot.train.training import Training
 
 Decision = Literal["PROMOTE", "HOLD", "FAIL"]
 # Entries of the history that are kept: far more than anyone rolls back, and the file stays small.
@@ -146,6 +145,11 @@ class Gates:
 
         `number` counts examinations; each uses other episodes.
         """
+        # Not at the top: the state of a promotion is read without torch.
+        from surefoot.town.training.measure import measure_behaviour, measure_policy
+        from surefoot.train.evaluate import EVAL_SEED_OFFSET
+        from surefoot.train.rundir.open_run import load_run_policy
+
         kwargs = training.spec.env_kwargs
         seed = EVAL_SEED_OFFSET + EXAMINATION_SEED_STEP * number
         measured = partial(
