@@ -262,7 +262,7 @@ def test_a_script_runs_as_a_program_with_a_command_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("approx_kl") == 2
-    assert "--trainer-horizon-length" in usage(file)
+    assert "--trainer-rollout-steps" in usage(file)
 
 
 def test_the_exported_cartpole_of_the_seeds_wiring_learns_to_the_step_limit() -> None:

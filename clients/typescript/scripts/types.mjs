@@ -15,7 +15,7 @@ export function typesOf(document) {
   return [
     "// Made from the service's OpenAPI document by `npm run types`; a test fails when it is not current.",
     ...parts,
-    `/** What can be asked, by name: method and path. */\nexport interface Operations {\n${operations.join("\n")}\n}\n`,
+    `/** Operations by name: method and path. */\nexport interface Operations {\n${operations.join("\n")}\n}\n`,
   ].join("\n\n");
 }
 

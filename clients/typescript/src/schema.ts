@@ -327,7 +327,7 @@ export interface VersionList {
   versions: Version[];
 }
 
-/** What can be asked, by name: method and path. */
+/** Operations by name: method and path. */
 export interface Operations {
   /** Liveness probe. No authentication. */
   health: ["GET", "/healthz"];

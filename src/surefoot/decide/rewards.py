@@ -130,6 +130,7 @@ def quality_of(facts: RewardFacts, feedback: Feedback) -> float | None:
 
 def explicit_reward(feedback: Feedback) -> tuple[str, float] | None:
     """Return the feedback key that decides and its reward; None if the feedback has no such key."""
+    # The most explicit statement wins.
     if (rating := feedback.get("rating")) is not None:
         return "rating", _rated("rating", rating)
     helpful = feedback.get("helpful")
@@ -165,6 +166,7 @@ def _rated(name: str, value: Any) -> float:
 
 
 def _between(name: str, value: Any, low: float, high: float) -> float:
+    # bool is an int in Python, and True is not a rating.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"feedback {name!r} is {value!r}; it must be a number from {low:g} to {high:g}")
     return min(max(float(value), low), high)

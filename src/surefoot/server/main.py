@@ -73,6 +73,7 @@ def serve(settings: Settings) -> int:
             os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=end_with_stdin, daemon=True).start()
+    # Runs have no state to write, so all processes can answer on one port (SO_REUSEPORT).
     shared = bool(settings.runs) and settings.replicas > 1
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(_bound(settings.host, settings.port, shared=shared))
@@ -106,6 +107,7 @@ def replica(settings: Settings, port: int) -> None:
 
 
 def _guard(settings: Settings, port: int) -> AccessGuard:
+    # Read in every process: tokens are never passed on a command line.
     tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
     return AccessGuard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
 
@@ -141,6 +143,7 @@ async def _serve(app: App, listening: socket.socket, sentence: str = "", replica
     if sentence:
         print(sentence, flush=True)
     await over.wait()
+    # New requests are answered with 503 from here on, open ones are finished.
     app.service.draining = True
     server.close()
     if replicas is not None and watching is not None:
@@ -162,6 +165,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 def _bound(host: str, port: int, *, shared: bool = False, listens: bool = True) -> socket.socket:
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port is {port}; it must be from 1 to 65535, or 0 for a free port")
+    # Only IPv6 addresses contain a colon.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         if listens:
@@ -194,5 +198,6 @@ def _log_as_json(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json())
     logger = logging.getLogger("surefoot")
+    # One JSON line per message; without this the root logger would print it again.
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(level.upper())

@@ -90,6 +90,7 @@ class ReadOnlyService:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.runs.load)
         recurrent = [name for name, policy in self.runs.policies.items() if policy.recurrent]
+        # Steps of an episode could reach a process that does not have its state.
         if recurrent and not self.alone:
             raise ConfigError(f"{recurrent[0]} is recurrent, and its state is held in one process; omit --replicas")
         if self.copies is not None:

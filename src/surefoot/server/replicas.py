@@ -58,6 +58,7 @@ class Replicas:
     def _one(self) -> tuple[Any, Connection]:
         parent, child = self._context.Pipe()
         process = self._context.Process(target=_run_replica, args=(child, self._work, self._arguments), daemon=True)
+        # The child's end is closed here, so that the pipe breaks when the child ends.
         process.start()
         child.close()
         return process, parent

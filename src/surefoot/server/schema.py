@@ -22,7 +22,7 @@ Pixels = Annotated[bytes, Meta(max_length=4 << 20)]
 Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
-# Limits of one request: with all of them at once a decision still takes less than a second and 100 MB.
+# Limits of one request; they bound its time and memory.
 MOST_ACTIONS = 1000
 MOST_CANDIDATES = 256
 LARGEST = 65_536

@@ -77,6 +77,7 @@ class RunPolicy:
         """Return one action per request; requests with the same options are evaluated as one batch."""
         observations = [self._observation(new, pointer.format(i)) for i, new in enumerate(requests)]
         self._check_episodes(requests, pointer)
+        # A batch has either masks for all rows or none.
         groups: dict[tuple[bool, bool], list[int]] = {}
         for i, new in enumerate(requests):
             groups.setdefault((new.deterministic, new.mask is UNSET), []).append(i)
@@ -169,11 +170,13 @@ def _fit(space: Any, numbers: Any, b64: Any, where: str) -> np.ndarray:
         raise Refused(
             "invalid", "the number is NaN or infinite", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}"
         )
+    # Clients send float32; the environment's dtype may be uint8 or float64.
     return row.astype(space.dtype).reshape(shape)
 
 
 def _row(actions: Any, row: int) -> Any:
     """Return one action of a batch, which can be nested in dicts and tuples."""
+    # Dict and tuple action spaces return nested batches.
     if isinstance(actions, Mapping):
         return {str(name): _row(part, row) for name, part in actions.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(actions, tuple):

@@ -106,6 +106,7 @@ class Cached:
             rows |= zip(missing, self.inner.encode(missing), strict=True)
             for text in missing:
                 self._known[text] = rows[text]
+            # Dicts keep insertion order, so this drops the oldest text.
             while len(self._known) > self.size:
                 self._known.pop(next(iter(self._known)), None)
         return np.stack([rows[text] for text in texts]) if texts else np.zeros((0, self.dim), np.float32)

@@ -48,5 +48,6 @@ def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config
         predicted, expected, probability = per_decision(log, target, model)
         sides.append(Side(target=probability, expected=expected))
         evaluations[name] = evaluate(log.reward, log.probability, probability, predicted, expected)
+    # Both sides share the model's predictions, so the gate can compare them pairwise.
     live, new = sides
     return Replay(policies=evaluations, judgement=judge(log.reward, log.probability, predicted, live, new, config))

@@ -151,6 +151,7 @@ def per_decision(
     count = len(log)
     probabilities = target(log)
     predicted, expected = np.zeros(count), np.zeros(count)
+    # Contiguous folds keep neighbouring, possibly related decisions on the same side.
     fold = np.arange(count) * folds // max(count, 1)
     for each in range(folds):
         fitted = model()

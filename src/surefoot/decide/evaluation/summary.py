@@ -23,6 +23,7 @@ def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300,
     `marks` are numbers of decisions at which the success of the last 100 is reported.
     """
     reward = np.array([row["reward"] for row in rows], float)
+    # Regret, nearest and confusion need the right option; success does not.
     known = [row for row in rows if row.get("right") is not None]
     calibration = Calibration(memory=10**9)
     for row in rows:
@@ -53,6 +54,7 @@ def curve(reward: np.ndarray) -> list[tuple[int, float]]:
     """Return (decisions, success since the previous point), at most 20 points."""
     if not len(reward):
         return []
+    # unique: with fewer decisions than points some ends coincide.
     ends = np.unique(np.linspace(0, len(reward), min(POINTS, len(reward)) + 1).astype(int))
     return [(int(b), float(reward[a:b].mean())) for a, b in pairwise(ends)]
 

@@ -55,6 +55,7 @@ def run_trial(
         raise RecordingError(f"the directory {directory} could not be created: {error.strerror}") from error
     for name, description in zip(data.names, data.descriptions, strict=True):
         agent.options.add(name, description)
+    # A second number in the seed keeps the order independent of the agent's generator.
     order = np.random.default_rng([seed, 7]).permutation(len(data.texts))[:count]
     recorder = Recorder(directory / "telemetry.ndjson", run=directory.name)
     config = agent.settings | {"chooser": agent.config.chooser}
@@ -82,6 +83,7 @@ def run_trial(
                 entries = []
             if (t + 1) % 500 == 0 or t == len(order) - 1:
                 yield Progress(decisions=t + 1, success=float(np.mean(rewards)), recent=float(np.mean(rewards[-500:])))
+    # The final version makes the directory a complete trial; see `_versions`.
     agent.save(Versions(directory / "versions"), len(order))
     recorder.close("finished")
 
@@ -119,6 +121,7 @@ def log_of(rows: list[dict[str, Any]], agent: Agent) -> Logged:
     log = Log(agent.encoder.dim + agent.config.extra, max(1, len(rows)))
     vectors = agent.encoder.encode([row["text"] for row in rows])
     for row, vector in zip(rows, vectors, strict=True):
+        # Options that were removed since cannot be scored.
         names = [name for name in row["names"] or agent.options.names if name in agent.options]
         scene = agent.options.scene(vector, names)
         log.append(scene, names.index(row["chosen"]), row["probability"], row["reward"])

@@ -12,7 +12,7 @@ from surefoot.decide.prompts.variation import Impact, PromptVariation, variation
 # Constants and patterns are copied to the TypeScript client by its scripts/tables.py.
 # Below 10 characters nothing is left that could be a request.
 SHORTEST_PROMPT = 10
-# A smaller saving is not worth a change of wording.
+# A smaller saving does not justify a change of wording.
 SMALLEST_SAVING = 0.05
 _REPETITION = re.compile(
     r"^(?:in other words|that is to say|to put it simply|basically|essentially|in simple terms|to clarify)\b",

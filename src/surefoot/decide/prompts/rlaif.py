@@ -60,7 +60,7 @@ class Rlaif:
 
     Args:
         judge: Compares two versions of a prompt.
-        person: Compares two versions too, by asking a person; None: nobody is asked.
+        person: Compares two versions too, by asking a person; None: no human checks.
         human_every: Rounds between two human checks; 0 disables them.
         human_pairs: Pairs per human check.
         scorer: Fitted to the preferences.

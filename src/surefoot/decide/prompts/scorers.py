@@ -116,6 +116,7 @@ class RidgeScorer:
         if not (np.isfinite(target).all() and (target >= 0.0).all() and (target <= 1.0).all()):
             raise ConfigError("scores must be between 0 and 1; convert 1 to 5 with (score - 1) / 4")
         kinds: list[Category] = list(categories) if categories else [classify(p).category for p in prompts]
+        # Split at random: files are often sorted by score or category.
         order = np.random.default_rng(seed).permutation(len(target))
         test = order[: max(2, int(held_out * len(target)))]
         train = np.setdiff1d(order, test)

@@ -208,6 +208,7 @@ class PromptWorld:
         embedding, facts, mask = (
             np.stack(rows) for rows in zip(*(self._known[text] for text in self.texts), strict=True)
         )
+        # Only after the lookup: the current texts must still be there.
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         kinds = np.array([[c == category for c in CATEGORIES] for category in self.categories], np.float32)

@@ -59,6 +59,7 @@ class QueryCache:
                 self._misses += 1
                 return None
             self._hits += 1
+            # Most recently used last.
             self._entries.move_to_end(key)
         return fresh_copy(entry[1])
 

@@ -94,6 +94,7 @@ class TextMemory:
         if self._index is None:
             self._index = _Index(list(self._passages.values()), self.encoder)
         query = self.encoder.encode([text])[0] if vector is None else vector
+        # Weighted sum of the cosines at each scale.
         near = np.zeros(len(self._passages))
         used = list(zip(depth.scales, depth.weights, strict=True))
         for scale, weight in used[:1] if depth.retrieval == "fast" else used:
@@ -113,6 +114,7 @@ class TextMemory:
         near = self._index.vectors @ self.encoder.encode([text])[0]
         words = self._index.bm25(text)
         top = float(words.max(initial=0.0))
+        # BM25 has no upper bound: it is divided by its maximum.
         score = 0.5 * np.clip(near, 0.0, 1.0) + 0.5 * (words / top if top > 0 else words)
         best = np.argsort(-score, kind="stable")[:k]
         return [Hit(passage=self._index.passages[i], score=float(score[i])) for i in best]
@@ -168,6 +170,7 @@ def pieces(text: str, longest: int = 900) -> list[str]:
     heading, result, current = "", list[str](), ""
     for block in re.split(r"\n\s*\n", text):
         block = block.strip()
+        # Code is not prose that an answer could quote.
         if not block or block.startswith("```"):
             continue
         if block.startswith("#"):

@@ -74,10 +74,12 @@ class FunctionTool:
         texts = [
             n for n, spec in self.schema["properties"].items() if spec.get("type") == "string" and n not in arguments
         ]
+        # The query goes to the first text parameter, unless only other parameters are required.
         if texts and (not required or texts[0] in required):
             arguments[texts[0]] = request.text
         if missing := [n for n in required if n not in arguments]:
             raise ToolError(f"tool {self.name!r} needs {missing[0]!r}; pass it in `arguments`")
+        # A plain function runs in a thread: it must not block the event loop, and the time limit applies to it.
         if inspect.iscoroutinefunction(self.function):
             return as_result(await self.function(**arguments))
         return as_result(await asyncio.to_thread(self.function, **arguments))
@@ -101,6 +103,7 @@ def as_result(value: Any) -> ToolResult:
     return value if isinstance(value, ToolResult) else ToolResult(text=str(value), data=value)
 
 
+# Other annotations become strings, which every caller can send.
 _TYPES: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},

@@ -80,6 +80,7 @@ class AccessGuard:
     def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> frozenset[Scope]:
         """Return the scopes of the request's token. Raise `Refused` if host, origin, rate or token are not allowed."""
         self._check_host(headers)
+        # Browsers send Origin with cross-site requests; other clients need not.
         if (origin := headers.get(b"origin")) is not None:
             site = origin.decode("latin-1")
             local = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]", self.host)}
@@ -117,6 +118,7 @@ class AccessGuard:
             known = name in (self.host, "localhost") or self.host in ("0.0.0.0", "::")
         if not known:
             raise Refused("host", f"the Host header is {host[:80]!r}; this server is {self.host}:{self.port}")
+        # Bounded, because clients choose the header.
         if len(self._hosts) < 100:
             self._hosts.add(raw)
 

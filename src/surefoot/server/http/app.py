@@ -55,7 +55,7 @@ class App:
         service: Started and closed with the app.
         guard: Access rules; default: this machine only, without tokens.
         extension: Additional endpoints with other conventions.
-        steward: Lifecycle of the policies; default: a new one for the service.
+        steward: Versions and jobs of the policies; default: a new one for the service.
         routes: Creates the routes; default: those of a service that decides and learns.
         pages: Routes of web pages; they are not part of the OpenAPI document.
     """
@@ -107,6 +107,7 @@ class App:
         request = self.request(head)
         if self.guard.origins:
             request.cors = self.guard.cors(head.headers)
+        # Preflights carry no token and must not be refused for that.
         if head.method == "OPTIONS" and request.cors:
             return request, self._preflight(request)
         try:
@@ -114,6 +115,7 @@ class App:
             request.route = route
             path = "/healthz" if route.open else head.path
             request.scopes = self.guard.check(path, head.headers, head.client, route.scope)
+            # Retry-After: a load balancer or client tries another instance meanwhile.
             if self.service.draining:
                 raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
             check_head(head, route)
@@ -137,6 +139,7 @@ class App:
                 respond = self._once(request, idempotency_key(key), raw, respond)
             if route.also is not None and (scope := route.also(arguments[0])) is not None:
                 require(scope, request.scopes)
+            # Decisions are batched by the service, without one task per request.
             if route.begin is not None:
 
                 def then(result: Any) -> None:
@@ -240,9 +243,11 @@ class App:
         """Return the route of a path, and its path parameters."""
         if (known := self._matched.get((method, path))) is not None:
             return known
+        # HEAD is answered like GET, without the body.
         wanted = "GET" if method == "HEAD" else method
         if (route := self._exact.get((wanted, path))) is not None:
             return route, ()
+        # The path exists with another method: 405 with Allow instead of 404.
         allowed = {m for m, p in self._exact if p == path}
         for pattern, route in self._patterns:
             if (match := pattern.fullmatch(path)) is None:

@@ -77,6 +77,7 @@ def check_head(head: RequestHead, route: Route) -> None:
         raise Refused("not-acceptable", f"Accept is {value!r}; responses are application/json")
     if route.body is None:
         return
+    # Requiring JSON also stops cross-site forms, which cannot send it.
     kind = head.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
         raise Refused("media-type", f"Content-Type is {kind.decode('latin-1')[:60]!r}; send application/json")

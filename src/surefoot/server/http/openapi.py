@@ -33,6 +33,7 @@ def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any
     """Return the document as JSON values."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
     outs, components = _wire_names(msgspec.json.schema_components([*kinds, schema.ProblemResponse], ref_template=_REF))
+    # Keyed by repr, which also works for annotations that are not hashable.
     by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.ProblemResponse], outs, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -100,6 +101,7 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
             for name, (word, field) in route.links.items()
         }
     by_status: dict[int, list[str]] = {}
+    # Several problems can share a status; their titles are joined.
     for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
         by_status.setdefault(PROBLEMS[name][0], []).append(name)
     for status, names in sorted(by_status.items()):

@@ -36,6 +36,7 @@ def page_routes() -> list[Route]:
 
 def _route(path: str, file: Path) -> Route:
     content = file.read_bytes()
+    # The page is also served at the root, where relative asset paths would not resolve.
     if path == "/":
         content = content.replace(b'"./assets/', b'"/ui/assets/')
 

@@ -100,6 +100,7 @@ class Connection(asyncio.Protocol):
         self._client = str(peer[0]) if peer else ""
         self.deadline = self._loop.time() + HEAD_SECONDS
         self.all.open.add(self)
+        # Refused with a response, so that the client can tell it from a crash.
         if len(self.all.open) > self.all.most:
             self._refuse(Refused("unavailable", "too many connections", headers={"Retry-After": "1"}))
 
@@ -225,6 +226,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, request: HttpRequest, response: HttpResponse, *, keep_alive: bool) -> None:
         bare = request.head.method == "HEAD"
+        # The common case; see `_PLAIN`.
         usual = response.status == 200 and response.kind == "application/json" and not response.headers
         if keep_alive and usual and not bare:
             head = _PLAIN % (request.id.encode(), len(response.content))

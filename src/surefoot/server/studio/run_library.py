@@ -35,6 +35,7 @@ class Library:
 
     def _row(self, run: RunDir) -> dict[str, Any]:
         record = run.telemetry
+        # A record that did not change has the same row.
         stamp = (record.stat().st_mtime_ns, record.stat().st_size) if record.exists() else (0, 0)
         known = self._rows.get(run.name)
         row = known[1] if known is not None and known[0] == stamp else row_of(run)

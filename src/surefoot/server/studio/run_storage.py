@@ -27,7 +27,7 @@ from surefoot.train.run import versions
 from surefoot.train.rundir.rundir import RunDir, new_run_dir
 
 # Checkpoints per run: the latest, and two in case that one was written while the model diverged.
-KEPT = 3
+CHECKPOINTS = 3
 NOT_NUMBERS = ("update", "env_steps", "return", "length")
 
 
@@ -52,6 +52,7 @@ class Keeper:
         self.env = next((env_of(firing) for firing, *_ in plan.sources()), "graph")
         resumed = directory is not None
         self.directory = directory or new_run_dir(document, plan.run.seed, root=root)
+        # Two processes writing one run would corrupt its record.
         self.lock = RunLock(self.directory.path).__enter__()
         try:
             if not resumed:
@@ -61,6 +62,7 @@ class Keeper:
             if self.checkpoint is not None:
                 nodes = self.checkpoint.parts["graph"]["nodes"].values()
                 updates = max((int(node["updates"]) for node in nodes if "updates" in node), default=0)
+                # Updates after the checkpoint are computed again and must not appear twice.
                 truncate_after(self.directory.telemetry, updates)
                 self.doctor.catch_up(self.directory.telemetry)
             self.recorder = Recorder(self.directory.telemetry, self.directory.name, mirrors=(self.doctor,), early=50)
@@ -147,7 +149,7 @@ class Keeper:
         meta = {"exact": reason is None, "why": reason or ""}
         state = trainer.state() | {"graph": snapshot(engine)}
         save_checkpoint(self.directory.checkpoints, engine.ticks, state, meta=meta, ready=self.recorder.sync)
-        prune(self.directory.checkpoints, KEPT)
+        prune(self.directory.checkpoints, CHECKPOINTS)
         self.saved_at = engine.ticks
 
     def close(self, reason: EndReason, message: str = "") -> None:

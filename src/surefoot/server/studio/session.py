@@ -141,6 +141,7 @@ class Session:
             each.id: self.engine.nodes[each.id] for each in self.plan.firings if each.declared.trains
         }
         self.keeper.why_inexact = why_not(self.engine) or why_inexact(self.engine)
+        # Outputs of the trainers that are recorded after every update.
         slots = self.engine.machine.slots
         self._reports = [
             (node, slots[End(id, "loss_info")], slots[End(id, "episodes")]) for id, node in self.trainers.items()
@@ -163,6 +164,7 @@ class Session:
             if not self._goal:
                 continue
             engine.profile = self._statuses % PROFILED == 0
+            # Returns to handle commands, to send a status, or at a break condition.
             engine.run(stop=self._between_ticks)
             self._between_ticks()
             if engine.stopped_by is not None:
