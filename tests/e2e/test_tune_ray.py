@@ -12,13 +12,14 @@ import pytest
 
 from surefoot.envs.make import make_world
 from surefoot.graph import template
-from surefoot.graph.tuning import GraphContest, GraphTask
+from surefoot.graph.tuning import GraphTask, GraphTrialRun
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
-from surefoot.train.tune.env_trials import EnvContest, EnvTask
-from surefoot.train.tune.final_round import play_off
+from surefoot.train.tune.env_trials import EnvTask, EnvTrialRun
+from surefoot.train.tune.final_round import compare_finalists
+from surefoot.train.tune.plan import Plan
 from surefoot.train.tune.report import search_result
-from surefoot.train.tune.search import Plan, begin, open_study
+from surefoot.train.tune.search import begin, open_study
 
 ray: Any = pytest.importorskip("ray")
 pytest.importorskip("ray.tune")
@@ -44,9 +45,9 @@ def a_task(marks: Path, kind: str) -> EnvTask | GraphTask:
 
 def _drawn(marks: Path) -> GraphTask:
     class Marked(GraphTask):
-        def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphContest:
+        def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphTrialRun:
             (marks / str(os.getpid())).touch()
-            return super().contest(params, seeds)
+            return super().trial_run(params, seeds)
 
     graph = template("cartpole")
     graph.nodes["trainer"].ranges = {"lr": {"low": 1e-4, "high": 1e-2, "log": True}}
@@ -58,9 +59,9 @@ def _by_id(marks: Path) -> EnvTask:
     class Marked(EnvTask):
         """Leaves the process id of whoever trains."""
 
-        def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvContest:
+        def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvTrialRun:
             (marks / str(os.getpid())).touch()
-            return super().contest(params, seeds)
+            return super().trial_run(params, seeds)
 
     action = make_world("CartPole-v1").action
     held = {"envs": 4, "rollout_steps": 32, "hidden": (8,), "normalize_obs": False, "normalize_reward": False}
@@ -80,13 +81,13 @@ def test_a_search_goes_on_when_the_worker_of_a_trial_is_killed(kind: str, cluste
         if len(told) == 3:
             os.kill(int(next((tmp_path / "marks").iterdir()).name), signal.SIGKILL)
 
-    cluster.search(task, study, plan, tmp_path, tell=tell)
+    cluster.search(task, study, plan, tmp_path, on_score=tell)
     assert {t.state.name for t in study.get_trials()} <= {"COMPLETE", "PRUNED"}
     assert len(study.get_trials()) == 5
     assert len(told) == len(set(told))  # no rung counted twice
     assert len(list((tmp_path / "marks").iterdir())) > 1  # who was killed did not do it all
     assert not (tmp_path / "ray").exists()  # nothing is left of Ray's own files
-    finals = play_off(task, study, plan, play=cluster.play)
+    finals = compare_finalists(task, study, plan, evaluate=cluster.play)
     assert 0 in {one.number for one in finals}
 
 

@@ -18,7 +18,7 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.params import find_param
 from surefoot.graph.spec.text import load_graph, save_graph
 from surefoot.learn.search_ranges import MOVING, Choice, Dimension, Range, Space
-from surefoot.train.tune.env_trials import along, start_of
+from surefoot.train.tune.env_trials import replace_start, start_of
 
 # Graphs are restored in the middle of a rollout, whose length cannot change.
 MOVING_HERE = MOVING - {"rollout_steps"}
@@ -53,8 +53,8 @@ class GraphTask:
                 'or {"choices": [32, 64]}'
             )
 
-    def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphContest:
-        return GraphContest(self.with_params(params), seeds)
+    def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphTrialRun:
+        return GraphTrialRun(self.with_params(params), seeds)
 
     def settings(self, params: dict[str, Any]) -> dict[str, Any]:
         return dict(params)
@@ -67,7 +67,7 @@ class GraphTask:
             node = graph.nodes[id]
             # Studies of earlier versions hold older parameter names.
             param = find_param(REGISTRY.get(node.type), name)
-            node.params[param.name] = along(node.params.get(param.name, param.default), param.read(value))
+            node.params[param.name] = replace_start(node.params.get(param.name, param.default), param.read(value))
         return graph
 
     def write_best(self, directory: Path, params: dict[str, Any]) -> Path:
@@ -77,7 +77,7 @@ class GraphTask:
         return path
 
 
-class GraphContest:
+class GraphTrialRun:
     """Runs of one graph, one per seed, advanced together."""
 
     def __init__(self, graph: Graph, seeds: Sequence[int]) -> None:

@@ -13,9 +13,10 @@ from surefoot.learn.checkpoint.checkpoint import LATEST, load_checkpoint, save_c
 from surefoot.scale.remote_trials import Order
 from surefoot.train.device import pin_threads
 from surefoot.train.diagnose.statistics import iqm
-from surefoot.train.tune.search import Contest, Plan, TuneTask, read_params
+from surefoot.train.tune.plan import Plan
+from surefoot.train.tune.search import TrialRun, TuneTask, read_params
 
-# The part of a checkpoint that is not the contest's.
+# The part of a checkpoint that is not part of the trial run.
 ABOUT = "trial"
 
 
@@ -25,7 +26,7 @@ class RayTrial:
     _task: TuneTask
     _plan: Plan
     _order: Order
-    _contest: Contest | None = None
+    _trial_run: TrialRun | None = None
     _rung = 0
     _why = ""
     """Why the trial cannot continue; "" while it can."""
@@ -86,24 +87,24 @@ class RayTrial:
         self._why, self._began = about["why"], time.monotonic() - about["seconds"]
         self._rung = saved.step if saved.parts or self._why else 0
         if saved.parts:
-            self._contest = self._new()
-            self._contest.set_state(saved.parts)
+            self._trial_run = self._new()
+            self._trial_run.set_state(saved.parts)
 
     def cleanup(self) -> None:
-        if self._contest is not None:
-            self._contest.close()
-        self._contest = None
+        if self._trial_run is not None:
+            self._trial_run.close()
+        self._trial_run = None
 
-    def _built(self) -> Contest:
-        if self._contest is None and self._rung == 0 and self._order["from"]:
+    def _built(self) -> TrialRun:
+        if self._trial_run is None and self._rung == 0 and self._order["from"]:
             with suppress(CheckpointMissing, CheckpointCorrupt):  # then start from the beginning
                 self.load_checkpoint(self._order["from"])
-        if self._contest is None:
-            self._contest = self._new()
-        return self._contest
+        if self._trial_run is None:
+            self._trial_run = self._new()
+        return self._trial_run
 
-    def _new(self) -> Contest:
-        return self._task.contest(read_params(self._task.space, self._order["params"]), self._plan.training_seeds)
+    def _new(self) -> TrialRun:
+        return self._task.trial_run(read_params(self._task.space, self._order["params"]), self._plan.training_seeds)
 
     def _late(self) -> bool:
         return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout

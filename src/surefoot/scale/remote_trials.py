@@ -10,17 +10,17 @@ from typing import Any
 from surefoot.data.seeds import seed_for
 from surefoot.learn.search_ranges import nearby
 from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.plan import Plan
 from surefoot.train.tune.search import (
-    Plan,
-    Tell,
+    OnScore,
     TuneTask,
-    begun,
-    nobody,
+    ignore_score,
     optuna,
     read_params,
+    requeue,
+    started_trials,
+    stored_value,
     suggest,
-    take_back,
-    to_stored,
 )
 
 Order = dict[str, Any]
@@ -30,8 +30,10 @@ Order = dict[str, Any]
 class RemoteTrials:
     """The running trials of a study, by number. Only the process that has this object writes the study."""
 
-    def __init__(self, task: TuneTask, study: Any, plan: Plan, directory: Path, tell: Tell = nobody) -> None:
-        self.task, self.study, self.plan, self.directory, self.tell = task, study, plan, directory, tell
+    def __init__(
+        self, task: TuneTask, study: Any, plan: Plan, directory: Path, on_score: OnScore = ignore_score
+    ) -> None:
+        self.task, self.study, self.plan, self.directory, self.on_score = task, study, plan, directory, on_score
         self.broken = ""
         """Why no trial can be trained, once one has reported it."""
         self._open: dict[int, Any] = {}
@@ -42,20 +44,20 @@ class RemoteTrials:
 
     def ask(self) -> Order | None:
         """Return a trial to run; None when all of the plan's have started."""
-        if begun(self.study) >= self.plan.trials and not self._waiting_heirs():
+        if started_trials(self.study) >= self.plan.trials and not self._waiting_heirs():
             return None
         return self._begin(self.study.ask())
 
     def population(self) -> list[Order]:
         """Return all members: those that were stopped, and new ones up to the plan's number."""
-        count = self.plan.trials - begun(self.study) + self._waiting_heirs()
+        count = self.plan.trials - started_trials(self.study) + self._waiting_heirs()
         return [self._begin(self.study.ask()) for _ in range(count)]
 
     def heir(self, order: Order) -> Order:
         """Return a new trial that continues with the weights of `order`'s trial and settings close to its."""
         params = read_params(self.task.space, order["params"])
         moved = nearby(self.task.space, params, self.task.moving, self._rng)
-        fixed = {name: to_stored(self.task.space[name], value) for name, value in moved.items()}
+        fixed = {name: stored_value(self.task.space[name], value) for name, value in moved.items()}
         self.study.enqueue_trial(fixed, user_attrs={"parent": order["number"]})
         return self._begin(self.study.ask())
 
@@ -70,7 +72,7 @@ class RemoteTrials:
         again = rung <= before  # its worker was lost with what was not saved yet
         self._score[number], self._rung[number] = score, max(rung, before)
         if math.isfinite(score) and not again:
-            self.tell(number, rung, score)
+            self.on_score(number, rung, score)
             trial.report(score, rung)
             trial.set_user_attr("scores", scores)
 
@@ -105,7 +107,7 @@ class RemoteTrials:
     def close(self) -> None:
         """Return running trials to the study: they are interrupted, not failed, and will be run again."""
         for trial in self._open.values():
-            take_back(self.study, trial)
+            requeue(self.study, trial)
         self._open.clear()
 
     @property

@@ -1,6 +1,6 @@
 """A search whose trials run on a Ray cluster: Ray Tune schedules them, `RemoteTrials` keeps the study.
 
-Trials are the same contests as in a local search, with our checkpoints; Ray Tune moves the directories. Ray's own state
+Trials are the same trial_runs as in a local search, with our checkpoints; Ray Tune moves the directories. Ray's own state
 files are pickles: nothing here reads them, and they are deleted when the search ends.
 """
 
@@ -23,8 +23,9 @@ from surefoot.scale.ray_backend import connect, load_ray
 from surefoot.scale.ray_trial import RayTrial
 from surefoot.scale.remote_trials import RemoteTrials
 from surefoot.train.device import pin_threads
-from surefoot.train.tune.final_round import TrialStanding, final_scores
-from surefoot.train.tune.search import Plan, Tell, TuneTask, nobody, optuna
+from surefoot.train.tune.final_round import TrialResult, final_scores
+from surefoot.train.tune.plan import Plan
+from surefoot.train.tune.search import OnScore, TuneTask, ignore_score, optuna
 
 FOLDER = "ray"
 # How often a trial whose worker was lost resumes from its last rung.
@@ -58,10 +59,10 @@ class Cluster:
         directory: Path,
         *,
         stop: Stop = lambda: False,
-        tell: Tell = nobody,
+        on_score: OnScore = ignore_score,
     ) -> None:
         """Search like `surefoot.train.tune.search.search`. With several machines `directory` must be on a shared disk."""
-        records = RemoteTrials(task, study, plan, directory.resolve(), tell)
+        records = RemoteTrials(task, study, plan, directory.resolve(), on_score)
         try:
             if plan.scheduler == "pbt":
                 self._population(records, stop)
@@ -74,8 +75,8 @@ class Cluster:
             raise ConfigError(records.broken)
 
     def play(
-        self, task: TuneTask, chosen: Sequence[TrialStanding], plan: Plan, stop: Stop
-    ) -> Iterator[tuple[TrialStanding, list[float]]]:
+        self, task: TuneTask, chosen: Sequence[TrialResult], plan: Plan, stop: Stop
+    ) -> Iterator[tuple[TrialResult, list[float]]]:
         """Yield the final scores of the chosen trials, run in parallel; a lost worker starts again."""
         ray = self.ray
         final = ray.remote(num_cpus=1, max_retries=RETRIES)(_final_scores)

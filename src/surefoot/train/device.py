@@ -1,4 +1,4 @@
-"""Where and how this process computes: device, number of threads, memory allocator."""
+"""Compute resources of this process: device, number of threads, memory allocator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 32 * 2**20
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device that a config names; "auto" is a GPU if there is one."""
+    """Return the device that a config names; "auto" is a GPU if one is available."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
@@ -30,7 +30,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def pin_threads(count: int = 1) -> str:
-    """Use `count` threads in this process from now on, and return a text that says so.
+    """Use `count` threads in this process from now on, and return a text for the log.
 
     One by default: at PPO's sizes a second OpenMP thread waits more than it works, and digits depend on the count.
     """
@@ -52,7 +52,8 @@ def keep_large_blocks(policy: object) -> bool:
         return False
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt if sys.platform == "linux" else None
-    except (OSError, AttributeError):  # another libc, such as musl
+    # Another libc, such as musl, has no file of this name or no mallopt.
+    except (OSError, AttributeError):
         mallopt = None
     if mallopt is None:
         return False

@@ -30,7 +30,7 @@ from surefoot.train.assemble import (
 )
 from surefoot.train.config import split_settings
 from surefoot.train.device import choose_device, pin_threads
-from surefoot.train.interop.sb3_names import VecNormalize, refuse_attribute, says_stop, watchers
+from surefoot.train.interop.sb3_names import VecNormalize, as_callbacks, refuse_attribute, stops_training
 from surefoot.train.interrupt import GentleStop
 from surefoot.train.learn_output import LearnOutput, curves_directory
 from surefoot.train.predict import Spaces, choose, refuse_other_spaces, spaces_of
@@ -137,7 +137,7 @@ class PPO:
                 ones: a learn(100) that was stopped at 60 is completed by 40 more.
             tb_log_name: Name of the run under `tensorboard_log`.
         """
-        training, callbacks = self.training, watchers(callback)
+        training, callbacks = self.training, as_callbacks(callback)
         set_length(training, total_timesteps, fresh=reset_num_timesteps)
         self.spec = training.spec
         curves = curves_directory(self.tensorboard_log, tb_log_name, fresh=reset_num_timesteps)
@@ -148,7 +148,7 @@ class PPO:
                 output.add(report)
                 # Every callback runs, also after one of them asked to stop.
                 answers = [call(report) for call in callbacks]
-                if stop.requested or any(says_stop(answer) for answer in answers):
+                if stop.requested or any(stops_training(answer) for answer in answers):
                     break
         if stop.requested:
             print(

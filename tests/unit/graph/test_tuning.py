@@ -44,37 +44,37 @@ def test_a_graph_without_ranges_says_how_to_give_some(tmp_path: Path):
 
 def test_every_seed_is_taken_forward_and_judged(tmp_path: Path):
     task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
-    contest = task.contest(task.base, [0, 1])
+    trial_run = task.trial_run(task.base, [0, 1])
     try:
-        half, whole = contest.advance(0.5, lambda: False), contest.advance(1.0, lambda: False)
+        half, whole = trial_run.advance(0.5, lambda: False), trial_run.advance(1.0, lambda: False)
         assert half is not None
         assert whole is not None
         assert len(half) == len(whole) == 2
         assert all(score > 5.0 for score in whole)
-        assert [engine.finished for engine in contest.engines] == [True, True]
-        assert contest.advance(1.0, lambda: True) is None
+        assert [engine.finished for engine in trial_run.engines] == [True, True]
+        assert trial_run.advance(1.0, lambda: True) is None
     finally:
-        contest.close()
+        trial_run.close()
 
 
 def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Path):
     task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
     assert task.moving == {"trainer.lr", "trainer.epochs"}
-    straight, broken = task.contest(task.base, [0]), task.contest(task.base, [0])
-    resumed, other = task.contest(task.base, [0]), task.contest({**task.base, "trainer.lr": 1e-5}, [0])
-    contests = (straight, broken, resumed, other)
+    straight, broken = task.trial_run(task.base, [0]), task.trial_run(task.base, [0])
+    resumed, other = task.trial_run(task.base, [0]), task.trial_run({**task.base, "trainer.lr": 1e-5}, [0])
+    trial_runs = (straight, broken, resumed, other)
     try:
         straight.advance(0.5, lambda: False)
         broken.advance(0.5, lambda: False)
-        for contest in (resumed, other):
-            contest.set_state(broken.state())
+        for trial_run in (resumed, other):
+            trial_run.set_state(broken.state())
         assert straight.advance(1.0, lambda: False) == resumed.advance(1.0, lambda: False)
         assert straight.engines[0].sha256() == resumed.engines[0].sha256()
         other.advance(1.0, lambda: False)
         assert other.engines[0].sha256() != straight.engines[0].sha256()
     finally:
-        for contest in contests:
-            contest.close()
+        for trial_run in trial_runs:
+            trial_run.close()
 
 
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

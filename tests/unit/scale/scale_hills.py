@@ -1,4 +1,4 @@
-"""A task whose contests are counted, not trained: what a search does with trials needs no env."""
+"""A task whose trial_runs are counted, not trained: what a search does with trials needs no env."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Hill:
         self.moving = frozenset({"lr"})
         self.fails = fails
 
-    def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> Climb:
+    def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> Climb:
         if self.fails == "config":
             raise ConfigError("no such hill")
         return Climb(params, seeds, self.fails)

@@ -11,7 +11,7 @@ from scale_hills import Hill
 
 from surefoot.errors import RunError
 from surefoot.scale.ray_trial import RayTrial
-from surefoot.train.tune.search import Plan
+from surefoot.train.tune.plan import Plan
 
 PLAN = Plan(trials=2, seeds=4, rungs=4)
 
@@ -55,7 +55,7 @@ def test_a_trial_that_was_stopped_goes_on_where_it_was_or_else_from_the_beginnin
 def test_a_worker_is_used_again_for_the_next_trial():
     worker = a_worker()
     worker.step()
-    before: Any = worker._contest
+    before: Any = worker._trial_run
     assert worker.reset_config({"order": {"number": 8, "params": {"lr": 1e-5, "kind": '"bad"'}, "from": ""}})
     assert before.closed
     said = worker.step()

@@ -9,9 +9,10 @@ import pytest
 from scale_hills import Hill
 
 from surefoot.scale.remote_trials import Order, RemoteTrials
-from surefoot.train.tune.final_round import standings
+from surefoot.train.tune.final_round import ranked_trials
+from surefoot.train.tune.plan import Plan
 from surefoot.train.tune.report import search_result
-from surefoot.train.tune.search import Plan, begin, open_study
+from surefoot.train.tune.search import begin, open_study
 
 pytest.importorskip("optuna")
 
@@ -50,7 +51,7 @@ def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path:
     book.ended(1, 1)
     book.ended(asked(book)["number"], 0, why="the worker was lost")
     assert states(book) == ["COMPLETE", "PRUNED", "FAIL"]
-    (done,) = standings(book.study, book.task.space)
+    (done,) = ranked_trials(book.study, book.task.space)
     assert (done.value, done.scores) == (6.0, [5.0, 7.0])
     assert book.study.trials[2].user_attrs["why"] == "the worker was lost"
 
@@ -58,7 +59,7 @@ def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path:
 def test_a_rung_that_comes_again_after_a_worker_was_lost_is_told_once(tmp_path: Path):
     told: list[tuple[int, int]] = []
     book = a_book(tmp_path)
-    book.tell = lambda number, rung, score: told.append((number, rung))
+    book.on_score = lambda number, rung, score: told.append((number, rung))
     asked(book)
     for rung in (1, 2, 1, 2, 3):
         book.judged(0, rung, [1.0, 1.0])

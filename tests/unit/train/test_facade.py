@@ -160,7 +160,7 @@ def test_a_policy_that_cannot_be_used_gets_one_sentence(policy: Any, error: type
 def test_arguments_that_are_something_else_here_say_what() -> None:
     with pytest.raises(ConfigError, match="torso=YourModule"):
         small(policy_kwargs={"features_extractor_class": nn.Module})
-    with pytest.raises(ConfigError, match="optimizer='adam'"):
+    with pytest.raises(ConfigError, match="set optimizer to 'adam'"):
         small(policy_kwargs={"optimizer_class": torch.optim.SGD})
     with pytest.raises(ConfigError, match="100 episodes"):
         small(stats_window_size=10)
@@ -573,7 +573,7 @@ def test_vec_normalize_turns_on_what_it_names_and_leaves_the_world_alone() -> No
     assert evaluate_policy(model, VecNormalize(world), 1)[0] > 0
     with pytest.raises(ConfigError, match=r"gamma=0.5 and PPO gamma=0.98"):
         PPO("MlpPolicy", VecNormalize(world, gamma=0.5))
-    with pytest.raises(ConfigError, match="the statistics are in the policy"):
+    with pytest.raises(ConfigError, match="the statistics are part of the policy"):
         VecNormalize(world).save("x")
 
 

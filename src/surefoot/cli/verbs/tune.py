@@ -20,8 +20,9 @@ from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune_progress import TrialRunner
+    from surefoot.train.tune.plan import Plan
     from surefoot.train.tune.report import SearchResult
-    from surefoot.train.tune.search import Plan, TuneTask
+    from surefoot.train.tune.search import TuneTask
 
 SEARCH_SHARE = 0.75
 """Share of --minutes for the search; the final comparison on new seeds gets the other quarter."""
@@ -104,7 +105,8 @@ class TuneArgs:
         from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
         from surefoot.learn.checkpoint.atomic_files import RunLock
         from surefoot.train.device import pin_threads
-        from surefoot.train.tune.search import Plan, optuna, read_plan, write_plan
+        from surefoot.train.tune.plan import Plan, read_plan, write_plan
+        from surefoot.train.tune.search import optuna
 
         search = self._search_options()
         pin_threads()
@@ -197,7 +199,7 @@ class TuneArgs:
     def _previous(self) -> Path:
         """Return the directory of the search to continue."""
         from surefoot.train.rundir.rundir import runs_root
-        from surefoot.train.tune.search import PLAN
+        from surefoot.train.tune.plan import PLAN
 
         root = runs_root()
         if self.name is not None:
@@ -210,7 +212,7 @@ class TuneArgs:
     def _search(self, task: TuneTask, plan: Plan, directory: Path, trials: TrialRunner) -> SearchResult:
         from surefoot.cli.verbs.tune_progress import TuneScreen
         from surefoot.train.interrupt import GentleStop
-        from surefoot.train.tune.final_round import play_off
+        from surefoot.train.tune.final_round import compare_finalists
         from surefoot.train.tune.report import search_result, write_result
         from surefoot.train.tune.search import begin, open_study
 
@@ -226,7 +228,9 @@ class TuneArgs:
             trials.search(task, study, plan, directory, over(SEARCH_SHARE if plan.finalists else 1.0), screen)
             if plan.finalists and not stop.requested:
                 screen.say("final comparison on new seeds")
-                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=trials.play)
+                finals = compare_finalists(
+                    task, study, plan, stop=over(1.0), on_score=screen.tell_final, evaluate=trials.play
+                )
         result = search_result(study, task.space, finals)
         write_result(directory, result, task, plan)
         return result
@@ -266,7 +270,8 @@ def main_in_child(args: TuneArgs, directory: Path, worker: int, seconds: float |
     """Run trials in a child process; all processes share the file of the study."""
     from surefoot.train.device import pin_threads
     from surefoot.train.interrupt import GentleStop
-    from surefoot.train.tune.search import open_study, read_plan, search
+    from surefoot.train.tune.plan import read_plan
+    from surefoot.train.tune.search import open_study, search
 
     pin_threads()
     plan, _ = read_plan(directory)

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune import TuneArgs
-    from surefoot.train.tune.final_round import Play, TrialStanding
+    from surefoot.train.tune.final_round import EvaluateFinalists, TrialResult
+    from surefoot.train.tune.plan import Plan
     from surefoot.train.tune.report import SearchResult
-    from surefoot.train.tune.search import Plan, TuneTask
+    from surefoot.train.tune.search import TuneTask
 
 
 class TuneScreen:
@@ -77,7 +78,7 @@ class TuneScreen:
 class TrialRunner(Protocol):
     """Protocol of the places where trials run."""
 
-    play: Play
+    play: EvaluateFinalists
 
     def search(
         self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
@@ -90,9 +91,9 @@ class LocalTrials:
     """Run trials in this process, or in several processes of this machine."""
 
     def __init__(self, args: TuneArgs) -> None:
-        from surefoot.train.tune.final_round import one_by_one
+        from surefoot.train.tune.final_round import evaluate_in_process
 
-        self.args, self.play = args, one_by_one
+        self.args, self.play = args, evaluate_in_process
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +107,7 @@ class LocalTrials:
         from surefoot.train.tune.search import search
 
         if (self.args.jobs or 1) == 1:
-            search(task, study, plan, directory, stop=stop, tell=screen.tell)
+            search(task, study, plan, directory, stop=stop, on_score=screen.tell)
             return
         from surefoot.cli.verbs.tune import SEARCH_SHARE, main_in_child
 
@@ -148,7 +149,7 @@ class RayTrials:
     def search(
         self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
-        self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
+        self.cluster.search(task, study, plan, directory, stop=stop, on_score=screen.tell)
 
 
 def lines(result: SearchResult, task: TuneTask, directory: Path) -> list[str]:
@@ -159,7 +160,7 @@ def lines(result: SearchResult, task: TuneTask, directory: Path) -> list[str]:
     if result.best is None:
         return [f"no trial was trained to its end; --resume continues the search ({directory})"]
 
-    def text(trial: TrialStanding) -> str:
+    def text(trial: TrialResult) -> str:
         return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
     where = "on new seeds" if result.finals else "on the seeds of the search"

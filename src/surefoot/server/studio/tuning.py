@@ -13,9 +13,10 @@ from surefoot.graph.spec.text import load_graph
 from surefoot.server.studio.curves import rounded
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
-from surefoot.train.tune.final_round import TrialStanding, finals
+from surefoot.train.tune.final_round import TrialResult, final_results
+from surefoot.train.tune.plan import PLAN, Plan, read_plan
 from surefoot.train.tune.report import BEST, TRIALS, SearchResult, search_result
-from surefoot.train.tune.search import JOURNAL, PLAN, Plan, read_plan, read_study
+from surefoot.train.tune.search import JOURNAL, read_study
 
 GRAPH, BEST_GRAPH = "graph.json", "best.json"
 STATES = {"complete": "done", "fail": "failed"}
@@ -93,7 +94,7 @@ class Searches:
         if cached is not None and cached[0] == size:
             return cached[2]
         study = cached[1] if cached is not None and size > cached[0] else read_study(directory)
-        result = search_result(study, {}, finals(study, {}))
+        result = search_result(study, {}, final_results(study, {}))
         self._cache[directory.name] = size, study, result
         return result
 
@@ -144,7 +145,7 @@ def _so_far(result: SearchResult) -> list[float | None]:
     return course
 
 
-def _settings(directory: Path, state: str, best: TrialStanding) -> str:
+def _settings(directory: Path, state: str, best: TrialResult) -> str:
     """Return best.yaml, or the values of the best trial while the search runs."""
     if state == "ended" and (directory / BEST).exists():
         return (directory / BEST).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Does a model that was written answer as the policy it was written from? A thousand questions to both."""
+"""Verification of an exported ONNX model: its outputs are compared with those of the policy on many observations."""
 
 from __future__ import annotations
 
@@ -17,96 +17,100 @@ from surefoot.nets.images import Parts
 from surefoot.nets.onnx import MASK, port_name
 from surefoot.nets.policy import PolicyInput
 
+# Largest relative difference. float32 has about 1e-7; sums over a layer and other exp and tanh implementations add to it.
 TOLERANCE = 1e-5
+# Batch size of the comparison. Larger batches give fewer, more similar moments of the environment.
 STREAMS = 20
+# Number of examples in the contract, and the most input numbers of one. Images would make contract.json unreadably long.
 EXAMPLES, LONGEST_EXAMPLE = 3, 256
-"""Worked examples that are kept, and the most numbers one may have to be worth keeping."""
 
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What some streams see at one moment."""
+class BatchInput:
+    """The inputs of one step, [N, …] for N streams."""
 
     obs: Arrays
     mask: np.ndarray | None
     start: np.ndarray
-    """[N] bool: an episode begins, with nothing remembered."""
+    """[N] bool: an episode starts, so the memory is zero."""
 
 
 @dataclass(slots=True)
-class Proof:
-    """How far the model's answers are from the policy's, over all questions."""
+class Verification:
+    """The differences between the outputs of the model and of the policy, over all batches."""
 
     observations: int = 0
-    shown: int = 0
-    """How many of them a world showed; the others were drawn."""
+    from_world: int = 0
+    """Number of observations from an environment; the others are random."""
     difference: dict[str, float] = field(default_factory=dict[str, float])
     """The largest |a - b| / max(1, |b|) of each output."""
-    other_choices: int = 0
-    """Choices that differ although the best was clearly the best."""
+    wrong_choices: int = 0
+    """Number of discrete actions that differ although the most likely one is unambiguous."""
     examples: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def worst(self) -> float:
-        """Of all outputs."""
+        """The largest difference of all outputs."""
         return max(self.difference.values(), default=0.0)
 
     @property
     def holds(self) -> bool:
-        """True if nothing differs by more than rounding."""
-        return self.other_choices == 0 and self.worst <= TOLERANCE  # NaN is not
+        """Whether the outputs agree up to rounding."""
+        # False for NaN: every comparison with it is False.
+        return self.wrong_choices == 0 and self.worst <= TOLERANCE
 
 
 @torch.no_grad()
-def prove(policy: ActorCritic, session: Any, world: World | None, *, masks: bool, observations: int) -> Proof:
-    """Ask both at least `observations` questions: half from the world, if there is one, and the rest drawn.
+def verify(policy: ActorCritic, session: Any, world: World | None, *, masks: bool, observations: int) -> Verification:
+    """Compare model and policy on at least `observations` observations: half from the world, if any, the others random.
 
-    With a memory, each goes on with what it remembers itself.
+    Each continues with its own memory, so that differences can accumulate as they would in use.
     """
-    proof, generator = Proof(), torch.Generator().manual_seed(0)
-    shown = 0 if world is None else observations // 2
+    result, generator = Verification(), torch.Generator().manual_seed(0)
+    from_world = 0 if world is None else observations // 2
     if world is not None:
-        _ask(proof, policy, session, _live(world, policy, generator), shown, masks=masks)
-    proof.shown = proof.observations
-    _ask(proof, policy, session, _drawn(policy, masks=masks), observations - shown, masks=masks)
-    return proof
+        _compare_on(result, policy, session, _played_batches(world, policy, generator), from_world, masks=masks)
+    result.from_world = result.observations
+    _compare_on(result, policy, session, _random_batches(policy, masks=masks), observations - from_world, masks=masks)
+    return result
 
 
-def _ask(
-    proof: Proof, policy: ActorCritic, session: Any, questions: Iterator[Question], wanted: int, *, masks: bool
+def _compare_on(
+    result: Verification, policy: ActorCritic, session: Any, batches: Iterator[BatchInput], least: int, *, masks: bool
 ) -> None:
     names = [port.name for port in session.get_outputs()]
     count, context = 0, dict[str, torch.Tensor]()
     carry: Arrays = {}
-    while count < wanted:
-        question = next(questions)
+    while count < least:
+        batch = next(batches)
         if not count:
-            context = policy.initial_context(len(question.start))
+            context = policy.initial_context(len(batch.start))
             carry = {name: context[name].numpy() for name in policy.network.memories()}
-        mask = question.mask if masks else None
-        feed = {port_name(name): x for name, x in question.obs.items() if name not in policy.config.critic_only}
-        feed |= {name: np.where(question.start[:, None], np.float32(0), x) for name, x in carry.items()}
+        mask = batch.mask if masks else None
+        feed = {port_name(name): x for name, x in batch.obs.items() if name not in policy.config.critic_only}
+        # The policy resets its memory at `start`; the model's caller has to, as the contract states.
+        feed |= {name: np.where(batch.start[:, None], np.float32(0), x) for name, x in carry.items()}
         feed |= {} if mask is None else {MASK: mask}
         answers = dict(zip(names, session.run(None, feed), strict=True))
-        output = policy.act(_policy_input(question, context, mask), generator=torch.Generator(), deterministic=True)
+        output = policy.act(_policy_input(batch, context, mask), generator=torch.Generator(), deterministic=True)
         carry, context = {name: answers[f"{name}_out"] for name in carry}, output.context
         expected = {name: x.numpy() for name, x in output.action_params.items()}
         expected |= {f"{name}_out": context[name].numpy() for name in carry}
         expected |= {"value": output.value.numpy()} if "value" in answers else {}
-        _compare(proof, answers, expected, policy.env_action(output.action.numpy()), len(policy.choices()))
-        if len(proof.examples) < EXAMPLES and sum(x[0].size for x in feed.values()) <= LONGEST_EXAMPLE:
-            proof.examples.append({"inputs": _first(feed), "outputs": _first(answers)})
-        count += len(question.start)
-    proof.observations += count
+        _compare(result, answers, expected, policy.env_action(output.action.numpy()), len(policy.choices()))
+        if len(result.examples) < EXAMPLES and sum(x[0].size for x in feed.values()) <= LONGEST_EXAMPLE:
+            result.examples.append({"inputs": _first(feed), "outputs": _first(answers)})
+        count += len(batch.start)
+    result.observations += count
 
 
-def _policy_input(question: Question, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
+def _policy_input(batch: BatchInput, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
     return PolicyInput(
-        obs={name: torch.from_numpy(x) for name, x in question.obs.items()},
+        obs={name: torch.from_numpy(x) for name, x in batch.obs.items()},
         action_mask=None if mask is None else torch.from_numpy(mask),
-        start=torch.from_numpy(question.start),
+        start=torch.from_numpy(batch.start),
         context=context,
     )
 
@@ -115,50 +119,55 @@ def _first(arrays: Arrays) -> dict[str, Any]:
     return {name: x[0].tolist() for name, x in arrays.items()}
 
 
-def _compare(proof: Proof, answers: Arrays, expected: Arrays, action: np.ndarray, choices: int) -> None:
-    """`choices`: how many columns of an action are choices, which are right or wrong, not near."""
-    actual, right = (x.reshape(len(x), -1) for x in (answers["action"], action))
+def _compare(result: Verification, answers: Arrays, expected: Arrays, action: np.ndarray, choices: int) -> None:
+    """Add the differences of one batch. The first `choices` columns of an action are discrete: equal or wrong."""
+    actual, wanted = (x.reshape(len(x), -1) for x in (answers["action"], action))
     pairs = {name: (answers[name], x) for name, x in expected.items()}
-    pairs["action"] = actual[:, choices:], right[:, choices:]
+    pairs["action"] = actual[:, choices:], wanted[:, choices:]
     for name, (a, b) in pairs.items():
         if b.size:
-            given_numbers, right_numbers = a.astype(np.float64).reshape(b.shape), b.astype(np.float64)
-            off = np.abs(given_numbers - right_numbers) / np.maximum(1.0, np.abs(right_numbers))
-            worst = float(off.max()) if np.isfinite(off).all() else math.inf
-            proof.difference[name] = max(proof.difference.get(name, 0.0), worst)
+            a, b = a.astype(np.float64).reshape(b.shape), b.astype(np.float64)
+            difference = np.abs(a - b) / np.maximum(1.0, np.abs(b))
+            # max() with NaN depends on the order of its arguments.
+            worst = float(difference.max()) if np.isfinite(difference).all() else math.inf
+            result.difference[name] = max(result.difference.get(name, 0.0), worst)
     for k in range(choices):
         probs = np.sort(expected["probs" if "probs" in expected else f"probs_{k}"], axis=1)
+        # If the two best are equally likely up to rounding, either choice is right.
         clear = probs.shape[1] == 1 or probs[:, -1] - probs[:, -2] > TOLERANCE
-        proof.other_choices += int(((actual[:, k] != right[:, k]) & clear).sum())
+        result.wrong_choices += int(((actual[:, k] != wanted[:, k]) & clear).sum())
 
 
-def _live(world: World, policy: ActorCritic, generator: torch.Generator) -> Iterator[Question]:
-    """What a world shows while the policy acts by chance, so that much of it is seen."""
+def _played_batches(world: World, policy: ActorCritic, generator: torch.Generator) -> Iterator[BatchInput]:
+    """Yield the observations of a world. Actions are sampled, so that more of its states are visited."""
     view, start = world.reset(1), np.ones(world.num_envs, bool)
     context = policy.initial_context(world.num_envs)
     while True:
-        question = Question(view.obs, view.action_mask, start)
-        yield question
-        out = policy.act(_policy_input(question, context, view.action_mask), generator=generator)
+        batch = BatchInput(view.obs, view.action_mask, start)
+        yield batch
+        out = policy.act(_policy_input(batch, context, view.action_mask), generator=generator)
         context = out.context
         step = world.step(policy.env_action(out.action.numpy()))
         view, start = step.view, step.terminated | step.truncated | ~step.valid
 
 
-def _drawn(policy: ActorCritic, *, masks: bool) -> Iterator[Question]:
-    """Observations from everywhere the policy may come to."""
+def _random_batches(policy: ActorCritic, *, masks: bool) -> Iterator[BatchInput]:
+    """Yield random observations from the whole observation space, or around the policy's running statistics."""
     rng, spread, start = np.random.default_rng(0), _spread(policy), np.ones(STREAMS, bool)
     while True:
         obs = {name: _draw(box, rng, spread.get(name)) for name, box in policy.observation.items()}
+        # 0.6: most masks then have both allowed and forbidden actions.
         parts = [rng.random((STREAMS, n)) < 0.6 for n in policy.choices()] if masks else []
-        for part in parts:  # at least one choice is allowed
+        # At least one choice must be allowed.
+        for part in parts:
             part[np.arange(STREAMS), rng.integers(part.shape[1], size=STREAMS)] = True
-        yield Question(obs, np.concatenate(parts, axis=1) if parts else None, start)
+        yield BatchInput(obs, np.concatenate(parts, axis=1) if parts else None, start)
+        # Episodes of 20 steps on average: long enough to fill the memory, short enough to test resets.
         start = rng.random(STREAMS) < 0.05
 
 
 def _spread(policy: ActorCritic) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Mean and deviation of each part's numbers, where the policy keeps statistics of them."""
+    """Return the running mean and deviation of each part of the observation that the policy normalizes."""
     torso = policy.torsos[0]
     rows = torso.flatten if isinstance(torso, Parts) else torso
     if rows is None or rows.normalizer is None:
@@ -175,7 +184,9 @@ def _draw(box: Box, rng: np.random.Generator, spread: tuple[np.ndarray, np.ndarr
     low, high = (bound.astype(np.float64) for bound in box.bounds())
     if spread is not None:
         mean, std = (x.reshape(box.shape) for x in spread)
+        # Twice the deviation: unusual observations are covered too.
         return np.clip(mean + 2.0 * std * rng.standard_normal(shape), low, high).astype(np.float32)
+    # Wide or infinite bounds are usually placeholders; uniform samples would be unrealistically large.
     narrow = high - low < 1e3
     inside = np.where(narrow, low, 0.0) + rng.random(shape) * np.where(narrow, high - low, 1.0)
     return np.clip(np.where(narrow, inside, rng.standard_normal(shape)), low, high).astype(np.float32)

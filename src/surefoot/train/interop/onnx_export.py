@@ -1,4 +1,4 @@
-"""A policy to take away: model.onnx, contract.json that says how to use it, and the proof that it answers alike."""
+"""ONNX export: model.onnx, and contract.json with its inputs, outputs and the result of the verification."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from surefoot.nets.onnx import IR_VERSION, MASK, OPSET, policy_graph, port_name
 from surefoot.nets.onnx_builder import OnnxPort, Sheet, optional_module
 from surefoot.nets.policy import load_weights
 from surefoot.train.assemble import SavedModel
-from surefoot.train.interop.onnx_check import TOLERANCE, prove
+from surefoot.train.interop.onnx_check import TOLERANCE, verify
 
+# 50 batches, 25 of them from the env. More find rarer differences and take longer.
 OBSERVATIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """What was written."""
+class ExportResult:
+    """The folder and the contract that were written."""
 
     directory: Path
     contract: dict[str, Any]
 
 
 def policy_of(saved: SavedModel) -> ActorCritic:
-    """The policy in a checkpoint."""
+    """Return the policy of a checkpoint."""
     try:
         policy = policy_from_description(saved.parts["policy"])
     except CheckpointIncompatible as why:
@@ -54,11 +55,17 @@ def export_onnx(
     world: World | None = None,
     masks: bool | None = None,
     observations: int = OBSERVATIONS,
-) -> Exported:
-    """Write model.onnx and contract.json into `directory`, once the model has answered as the policy does.
+) -> ExportResult:
+    """Write model.onnx and contract.json. Raise `PolicyError` and write nothing if the model's outputs differ.
 
-    `world` shows half of the observations it is tried on, and says whether masks are needed if `masks` is None.
-    `origin` goes into the contract as it is.
+    Args:
+        policy: The policy.
+        directory: The folder to write to; created if missing.
+        origin: Where the policy comes from; copied into the contract unchanged.
+        env: Id of the environment, for the names and units of observations and actions.
+        world: Source of half of the observations for the verification.
+        masks: Whether the model has an action mask as input. Default: if the world has masks.
+        observations: Number of observations to verify on.
     """
     if masks is None:
         masks = bool(policy.choices()) and world is not None and world.reset(0).action_mask is not None
@@ -66,11 +73,11 @@ def export_onnx(
     data: bytes = model.SerializeToString(deterministic=True)
     runtime = optional_module("onnxruntime")
     session = open_session(runtime, data)
-    proof = prove(policy, session, world, masks=masks, observations=observations)
-    if not proof.holds:
+    verification = verify(policy, session, world, masks=masks, observations=observations)
+    if not verification.holds:
         raise PolicyError(
-            f"the ONNX model does not answer as the policy does: off by {proof.worst:.2g} (at most {TOLERANCE:g}), "
-            f"{proof.other_choices} other choices in {proof.observations} observations; nothing was written"
+            f"the outputs of the ONNX model differ from the policy's by {verification.worst:.2g} (at most {TOLERANCE:g}), with "
+            f"{verification.wrong_choices} wrong choices in {verification.observations} observations; nothing was written"
         )
     contract = {
         "format": "surefoot-contract",
@@ -87,32 +94,35 @@ def export_onnx(
         **_ports(policy, sheet, env),
         "inside": _inside(policy, masks=masks),
         "proof": {
-            "observations": proof.observations,
-            "shown_by_the_world": proof.shown,
+            "observations": verification.observations,
+            "shown_by_the_world": verification.from_world,
             "tolerance": TOLERANCE,
-            "largest_difference": proof.difference,
+            "largest_difference": verification.difference,
             "measure": "|a - b| / max(1, |b|)",
             "runtime": f"onnxruntime {runtime.__version__}",
         },
-        "examples": proof.examples,
+        "examples": verification.examples,
     }
+    # The contract is written last, so that an interrupted export never leaves a contract for another model.
     make_directory(REAL_FS, directory)
     replace_file(REAL_FS, directory / "model.onnx", data)
     text = json.dumps(contract, indent=2, allow_nan=False) + "\n"
     replace_file(REAL_FS, directory / "contract.json", text.encode())
-    return Exported(directory, contract)
+    return ExportResult(directory, contract)
 
 
 def open_session(runtime: Any, data: bytes) -> Any:
-    """One thread: a small model is slower with more, and a proof should not depend on how many there are."""
+    """Return an inference session for a model."""
     options = runtime.SessionOptions()
+    # A small model is slower with more threads, and the verification should not depend on their number.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Errors only.
     options.log_severity_level = 3
     return runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
 def weights_hash(policy: ActorCritic) -> str:
-    """sha256 over names, types, shapes and bytes of all that was learned, statistics included."""
+    """Return the SHA-256 of the names, types, shapes and bytes of all weights and running statistics."""
     digest = hashlib.sha256()
     for name, value in sorted(policy.state_dict().items()):
         array = np.ascontiguousarray(value.cpu().numpy())
@@ -121,24 +131,26 @@ def weights_hash(policy: ActorCritic) -> str:
 
 
 def _ports(policy: ActorCritic, sheet: Sheet, env: str) -> dict[str, Any]:
-    observed, done = units_of(env)
+    observed, acted = units_of(env)
     boxes = {port_name(name): box for name, box in policy.observation.items()}
     inputs = [_input(port, boxes.get(port.name), observed) for port in sheet.inputs]
-    outputs = [_output(port, policy, done) for port in sheet.outputs]
+    outputs = [_output(port, policy, acted) for port in sheet.outputs]
     return {"inputs": inputs, "outputs": outputs}
 
 
 def _input(port: OnnxPort, box: Box | None, components: Components | None) -> dict[str, Any]:
     port_info = _plain(port)
     if box is None:
-        what = "True where a choice is allowed; all choices side by side" if port.name == MASK else "what it remembers"
-        return port_info | {"meaning": what} | ({} if port.name == MASK else {"at_the_start_of_an_episode": "zeros"})
+        meaning = "True for allowed choices; the choices of all parts concatenated" if port.name == MASK else "memory"
+        return port_info | {"meaning": meaning} | ({} if port.name == MASK else {"at_the_start_of_an_episode": "zeros"})
     port_info |= {"meaning": "observation", **_range(box)}
+    # Wrappers can change the size of an observation; then the names of the components do not apply.
     if components is not None and len(components) == box.size:
         port_info["components"] = [{"name": name, "unit": unit} for name, unit in components]
     return port_info
 
 
+# Texts of the contract for outputs other than the action.
 _MEANINGS: dict[str, str] = {
     "value": "expected discounted return, in units of the reward the policy learned from",
     "mean": "mean of the distribution before bounds and scaling",
@@ -152,9 +164,11 @@ def _output(port: OnnxPort, policy: ActorCritic, components: Components | None) 
     port_info = _plain(port)
     if port.name != "action":
         probs = port.name.startswith("probs")
-        what = "probability of each choice" if probs else _MEANINGS.get(port.name, "pass it as the input without _out")
-        return port_info | {"meaning": what} | ({"low": 0.0, "high": 1.0} if probs else {})
-    port_info["meaning"] = "the likeliest action, as the env takes it"
+        meaning = (
+            "probability of each choice" if probs else _MEANINGS.get(port.name, "pass it as the input without _out")
+        )
+        return port_info | {"meaning": meaning} | ({"low": 0.0, "high": 1.0} if probs else {})
+    port_info["meaning"] = "the most likely action, in the form that the env takes"
     match policy.action:
         case Discrete() as space:
             port_info |= {"low": space.start, "high": space.start + space.n - 1}
@@ -178,11 +192,11 @@ def _plain(port: OnnxPort) -> dict[str, Any]:
 
 
 def _range(box: Box) -> dict[str, Any]:
-    """Bounds as JSON has them: null where there is none."""
+    """Return the bounds for JSON, which has no infinity: null means unbounded."""
 
     def bound(value: Any) -> Any:
         if isinstance(value, tuple):
-            return [bound(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+            return [bound(x) for x in value]  # pyright: ignore[reportUnknownVariableType]
         return float(value) if math.isfinite(value) else None
 
     return {"low": bound(box.low), "high": bound(box.high)}
@@ -203,6 +217,7 @@ def _inside(policy: ActorCritic, *, masks: bool) -> dict[str, Any]:
 
 
 def _version() -> str:
+    # A source tree on the path has no package metadata.
     try:
         return version("surefoot")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Episodes played by a policy and kept: in memory, and in one safetensors file that runs no code when it is read."""
+"""Recordings of episodes, in memory and as a safetensors file. Reading a file runs no code."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from surefoot.errors import ConfigError, EnvError, RecordingError, SurefootError
 from surefoot.nets.policy import Policy
 from surefoot.train.evaluate import LONGEST_EPISODE, chooser
 
+# Written into the metadata of every file; the last part is the version of the layout.
 FORMAT = "surefoot.recording.1"
 
 
@@ -32,38 +33,51 @@ def record(
     deterministic: bool = True,
     device: str | torch.device = "cpu",
 ) -> Recording:
-    """Play `episodes` whole episodes and keep every step of them. Each stream plays its share, fixed beforehand."""
+    """Return complete episodes played by a policy.
+
+    Args:
+        policy: The policy that acts.
+        world: The environments to play in.
+        episodes: Number of episodes.
+        seed: Seed of the environments and of sampled actions.
+        deterministic: Take the most likely actions instead of sampling.
+        device: Device of the policy.
+    """
     if episodes < 1:
-        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     streams = world.num_envs
+    # Each stream plays a fixed number. Taking the first episodes to finish would prefer short ones.
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
     choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device))
     view, start = world.reset(seed), np.ones(streams, dtype=bool)
-    running, done = [_Notes() for _ in range(streams)], list[Trajectory]()
+    running, done = [_EpisodeBuffer() for _ in range(streams)], list[Trajectory]()
     while quota.any():
         action = choose(view, start)
         step = world.step(action)
         ended = step.terminated | step.truncated
         for i in np.flatnonzero(step.valid & (quota > 0)).tolist():
-            notes = running[i]
-            notes.obs.append({name: x[i].copy() for name, x in view.obs.items()})
-            notes.action.append(np.array(action[i]))
-            notes.reward.append(float(step.reward[i]))
+            buffer = running[i]
+            buffer.obs.append({name: x[i].copy() for name, x in view.obs.items()})
+            buffer.action.append(np.array(action[i]))
+            buffer.reward.append(float(step.reward[i]))
             if view.action_mask is not None:
-                notes.mask.append(view.action_mask[i].copy())
+                buffer.mask.append(view.action_mask[i].copy())
             if ended[i]:
+                # `step.view` is already the first observation of the next episode.
                 assert step.final_obs is not None
                 last = {name: x[i].copy() for name, x in step.final_obs.items()}
-                done.append(notes.close(last, terminated=bool(step.terminated[i])))
-                running[i], quota[i] = _Notes(), quota[i] - 1
-            elif len(notes.reward) >= LONGEST_EPISODE:
-                raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; limit its time")
+                done.append(buffer.close(last, terminated=bool(step.terminated[i])))
+                running[i], quota[i] = _EpisodeBuffer(), quota[i] - 1
+            elif len(buffer.reward) >= LONGEST_EPISODE:
+                raise EnvError(
+                    f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit"
+                )
         view, start = step.view, ended | ~step.valid
     return Recording(env=world.name, observation=world.observation, action=world.action, episodes=done)
 
 
-class _Notes:
-    """One episode as it is played."""
+class _EpisodeBuffer:
+    """The steps of an episode that is still running."""
 
     def __init__(self) -> None:
         self.obs: list[dict[str, np.ndarray]] = []
@@ -84,7 +98,12 @@ class _Notes:
 
 
 def save_recording(recording: Recording, path: str | Path) -> Path:
-    """Write it into one file, all episodes behind each other."""
+    """Write a recording to one file, with the episodes concatenated, and return its path.
+
+    Args:
+        recording: The episodes.
+        path: The file; missing folders are created.
+    """
     path, episodes = Path(path), recording.episodes
     arrays = {f"obs.{name}": np.concatenate([e.obs[name] for e in episodes]) for name in episodes[0].obs}
     arrays |= {name: np.concatenate([getattr(e, name) for e in episodes]) for name in ("action", "reward")}
@@ -110,38 +129,46 @@ def save_recording(recording: Recording, path: str | Path) -> Path:
 
 
 def load_recording(path: str | Path) -> Recording:
-    """What `save_recording` wrote."""
+    """Return the recording that `save_recording` wrote.
+
+    Args:
+        path: The file.
+    """
     try:
-        # safetensors' own stubs say nothing of a handle's methods.
+        # The type stubs of safetensors do not declare the methods of the handle.
         with cast("Any", safe_open)(path, framework="numpy") as file:
-            about = file.metadata() or {}
-            if about.get("format") != FORMAT:
-                raise RecordingError(f"{path} is no recording: its format is {about.get('format')!r}, not {FORMAT!r}")
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise RecordingError(
+                    f"{path} is not a recording: its format is {metadata.get('format')!r}, not {FORMAT!r}"
+                )
             arrays: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        description = json.loads(about["about"])
+        description = json.loads(metadata["about"])
         boxes = {name: space_from_json(spec) for name, spec in description["observation"].items()}
         return Recording(
             env=str(description["env"]),
             observation={name: box for name, box in boxes.items() if isinstance(box, Box)},
             action=space_from_json(description["action"]),
-            episodes=list(_cut(arrays)),
+            episodes=list(_split_episodes(arrays)),
         )
     except (OSError, SafetensorError) as why:
         raise RecordingError(f"{path} cannot be read as a recording: {why}") from why
+    # A damaged file can lack any key or contain a value of any type.
     except (KeyError, TypeError, ValueError, AttributeError) as why:
         if isinstance(why, SurefootError):
             raise RecordingError(f"{path} is damaged: {why}") from why
-        raise RecordingError(f"{path} does not say what a recording must ({why!r})") from why
+        raise RecordingError(f"{path} lacks a part of a recording ({why!r})") from why
 
 
-def _cut(arrays: dict[str, np.ndarray]) -> Iterator[Trajectory]:
+def _split_episodes(arrays: dict[str, np.ndarray]) -> Iterator[Trajectory]:
     steps = [int(n) for n in arrays["steps"]]
     if min(steps) < 1 or sum(steps) != len(arrays["reward"]):
-        raise ValueError(f"{sum(steps)} steps are announced and {len(arrays['reward'])} are there")
+        raise ValueError(f"the episodes have {sum(steps)} steps but there are {len(arrays['reward'])} rewards")
     offset = 0
     for i, n in enumerate(steps):
         mask = arrays.get("action_mask")
         yield Trajectory(
+            # An episode of n steps has n + 1 observations, so their offset grows by one more per episode.
             obs={
                 k.removeprefix("obs."): x[offset + i : offset + i + n + 1]
                 for k, x in arrays.items()

@@ -54,7 +54,8 @@ def evaluate_policy(
 ) -> tuple[float, float] | tuple[list[float], list[int]]:
     """Return mean and standard deviation of the raw returns of complete episodes.
 
-    In the model's own env, training continues afterwards exactly where it was.
+    If `env` is the env that the model trains in, training continues afterwards from the same state, or with
+    new episodes if the env cannot save its state.
 
     Args:
         model: A `PPO`, or a policy.
@@ -71,8 +72,8 @@ def evaluate_policy(
     with evaluation_world(training, env, n_eval_episodes) as world:
         if isinstance(model, PPO):
             refuse_other_spaces(model.spaces.observation, model.spaces.action, world)
-        played = play(policy, world, n_eval_episodes, seed=seed, deterministic=deterministic, device=device)
-    return (played.returns, played.lengths) if return_episode_rewards else (played.mean, played.std)
+        result = play(policy, world, n_eval_episodes, seed=seed, deterministic=deterministic, device=device)
+    return (result.returns, result.lengths) if return_episode_rewards else (result.mean, result.std)
 
 
 def make_vec_env(
@@ -102,7 +103,7 @@ def make_vec_env(
     """
     wrappers = [] if wrapper_class is None else [wrapper_class]
     if vec_env_cls is SubprocVecEnv:
-
+        # Each process builds its own env, so it gets a function instead of an env.
         def single() -> Any:
             return cast(
                 EnvsWorld, make_world(env_id, backend="gymnasium", env_kwargs=env_kwargs, wrappers=wrappers)
@@ -110,8 +111,11 @@ def make_vec_env(
 
         world = SubprocVecEnv([single] * n_envs)
     elif vec_env_cls in (None, DummyVecEnv):
-        several: Workers = workers if vec_env_cls is None else 0
-        world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=several)
+        # SB3's DummyVecEnv steps all envs in this process.
+        num_workers: Workers = workers if vec_env_cls is None else 0
+        world = make_world(
+            env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=num_workers
+        )
     else:
         raise ConfigError(
             f"vec_env_cls is {vec_env_cls!r}; surefoot.train.interop.sb3_names has DummyVecEnv and SubprocVecEnv"

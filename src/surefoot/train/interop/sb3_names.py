@@ -1,4 +1,4 @@
-"""Names of Stable-Baselines3: each works here, or raises an error that names its replacement."""
+"""Names of Stable-Baselines3. Each works, or raises an error that names its replacement."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
 
 SingleEnv = gym.Env[Any, Any]
-Watcher = Callable[[UpdateReport], Any]
-"""Called after each update; False ends the training."""
+Callback = Callable[[UpdateReport], Any]
+"""Called after each update; training stops if it returns False."""
 AnyEnv = TypeVar("AnyEnv")
 
 
 class VecNormalize:
-    """Tells `PPO` to normalize observations and rewards of a world; the world itself is not changed.
+    """Make `PPO` normalize the observations and rewards of a world. The world itself is not changed.
 
-    The statistics are part of the policy and the collector, so they are saved and loaded with the model: there is no second
-    file, and nothing to switch off before an evaluation.
+    The statistics are part of the policy and the collector, so they are saved and loaded with the model. There is no
+    separate file, and evaluations never update them.
 
     Args:
         venv: The environment.
@@ -66,13 +66,13 @@ class VecNormalize:
         return self.world.num_envs
 
     def save(self, path: str) -> NoReturn:
-        """Not needed: `model.save` writes the statistics with the weights."""
-        raise ConfigError(f"{path} was not written: the statistics are in the policy; call model.save(…)")
+        """Raise `ConfigError`: `model.save` writes the statistics with the weights."""
+        raise ConfigError(f"{path} was not written: the statistics are part of the policy; call model.save(…)")
 
     @classmethod
     def load(cls, path: str, venv: Any = None) -> NoReturn:
-        """Not needed: `PPO.load` brings the statistics with the weights."""
-        raise ConfigError(f"{path} was not read: the statistics are in the policy; call PPO.load(…)")
+        """Raise `ConfigError`: `PPO.load` reads the statistics with the weights."""
+        raise ConfigError(f"{path} was not read: the statistics are part of the policy; call PPO.load(…)")
 
 
 def Monitor(env: AnyEnv, filename: str | None = None, **options: Any) -> AnyEnv:
@@ -85,108 +85,129 @@ def Monitor(env: AnyEnv, filename: str | None = None, **options: Any) -> AnyEnv:
     """
     if filename is not None:
         raise ConfigError(
-            f"Monitor(filename={filename!r}) writes nothing here; train with `surefoot train` and write the file from "
+            f"Monitor(filename={filename!r}) is not supported; train with `surefoot train` and convert "
             "its record: surefoot.telemetry.export.formats.to_monitor_csv(run, out)"
         )
     return env
 
 
 def DummyVecEnv(env_fns: Sequence[Callable[[], SingleEnv]]) -> World:
-    """Return a world of the envs that these functions build, stepped in this process."""
+    """Return a world of envs that are stepped in this process.
+
+    Args:
+        env_fns: Functions that each build one env.
+    """
     return EnvsWorld(list(env_fns))
 
 
 def SubprocVecEnv(env_fns: Sequence[Callable[[], SingleEnv]], start_method: str | None = None) -> World:
-    """Return a world of the envs that these functions build, one process each: for envs slower than about 1 ms."""
+    """Return a world of envs with one process each. It pays off for envs slower than about 1 ms per step.
+
+    Args:
+        env_fns: Functions that each build one env.
+        start_method: Start method of the processes, such as "fork" or "spawn".
+    """
+    # SAME_STEP: the step that ends an episode also returns the last observation, which bootstrapping needs.
     vector = AsyncVectorEnv(list(env_fns), context=start_method, autoreset_mode=AutoresetMode.SAME_STEP)
     return VectorWorld(vector)
 
 
 def set_random_seed(seed: int, using_cuda: bool = False) -> None:
-    """Seed the global generators of Python, numpy and torch. Only your own code uses them; this package does not."""
+    """Seed the global generators of Python, numpy and torch. Only your code uses them; this package does not.
+
+    Args:
+        seed: The seed.
+        using_cuda: Seed all GPUs too.
+    """
     import torch
 
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  (the global one is the point)
+    # SB3's function seeds the global generator, so this one does too.
+    np.random.seed(seed)  # noqa: NPY002
     torch.manual_seed(seed)
     if using_cuda:
         torch.cuda.manual_seed_all(seed)
 
 
+# SB3's callback classes, with the replacement that the error names.
 _CALLBACKS = {
     "EvalCallback": "`surefoot train --eval-every N` evaluates, or call evaluate_policy in a callback",
-    "CheckpointCallback": "call model.save(…) in a callback; `surefoot train` saves by itself",
+    "CheckpointCallback": "call model.save(…) in a callback; `surefoot train` saves checkpoints automatically",
     "StopTrainingOnRewardThreshold": "return False from a callback once model.recent_return is high enough",
-    "StopTrainingOnMaxEpisodes": "return False from a callback after as many episodes as you want",
+    "StopTrainingOnMaxEpisodes": "return False from a callback after the desired number of episodes",
     "StopTrainingOnNoModelImprovement": "return False from a callback once model.recent_return no longer rises",
-    "ProgressBarCallback": "learn(…, progress_bar=True) shows one",
-    "EveryNTimesteps": "look at model.num_timesteps in a callback",
-    "CallbackList": "learn takes a list of callables",
-    "ConvertCallback": "pass the function itself; it gets one UpdateReport",
+    "ProgressBarCallback": "pass progress_bar=True to learn",
+    "EveryNTimesteps": "check model.num_timesteps in a callback",
+    "CallbackList": "pass a list of functions to learn",
+    "ConvertCallback": "pass the function itself; its argument is an UpdateReport",
 }
 _CALLBACK_RULE = (
-    "a callback here is a function that gets one UpdateReport after each update and stops by returning False"
+    "a callback is a function that takes one UpdateReport after each update; training stops if it returns False"
 )
 
 
-def watchers(callback: Any) -> list[Watcher]:
+def as_callbacks(callback: Any) -> list[Callback]:
     """Return the callables in `callback` (None, one, or a list). Raise `ConfigError` for SB3's callback classes."""
     callbacks: list[Any] = []
-    for watcher in callback if isinstance(callback, list | tuple) else [] if callback is None else [callback]:
-        name, foreign = _sb3_class(watcher)
+    for each in callback if isinstance(callback, list | tuple) else [] if callback is None else [callback]:
+        name, foreign = _sb3_class(each)
         if foreign:
-            advice = _CALLBACKS.get(name, "its _on_rollout_end becomes such a function")
+            advice = _CALLBACKS.get(name, "turn its _on_rollout_end into a function")
             raise ConfigError(f"{name} is a callback of Stable-Baselines3; {advice}. {_CALLBACK_RULE}")
-        if not callable(watcher):
-            raise ConfigError(f"callback is {watcher!r}; {_CALLBACK_RULE}")
-        _refuse_other_arguments(watcher)
-        callbacks.append(watcher)
+        if not callable(each):
+            raise ConfigError(f"callback is {each!r}; {_CALLBACK_RULE}")
+        _refuse_other_arguments(each)
+        callbacks.append(each)
     return callbacks
 
 
-def says_stop(answer: Any) -> bool:
-    """Return whether a callback returned False (Python's or numpy's); None continues."""
-    return isinstance(answer, bool | np.bool_) and not answer
+def stops_training(result: Any) -> bool:
+    """Return whether the result of a callback is False (Python's or numpy's)."""
+    # A function without a return statement returns None, which must not stop the training.
+    return isinstance(result, bool | np.bool_) and not result
 
 
-def _sb3_class(thing: Any) -> tuple[str, bool]:
-    """Name of a thing's class (the best known among its bases), and whether it comes from SB3."""
-    kind = thing if isinstance(thing, type) else type(thing)
+def _sb3_class(callback: Any) -> tuple[str, bool]:
+    """Return the name of a callback's class, or of its base in `_CALLBACKS`, and whether it is derived from SB3."""
+    # A class is sometimes passed instead of an instance.
+    kind = callback if isinstance(callback, type) else type(callback)
     modules = {base.__module__.partition(".")[0] for base in kind.__mro__}
     named = next((base.__name__ for base in kind.__mro__ if base.__name__ in _CALLBACKS), kind.__name__)
     return named, bool(modules & {"stable_baselines3", "sb3_contrib", "rl_zoo3"})
 
 
-def _refuse_other_arguments(watcher: Callable[..., Any]) -> None:
+def _refuse_other_arguments(callback: Callable[..., Any]) -> None:
     try:
-        signature = inspect.signature(watcher)
-    except (TypeError, ValueError):  # some built-ins do not tell
+        signature = inspect.signature(callback)
+    # Some built-in functions have no signature.
+    except (TypeError, ValueError):
         return
     try:
         signature.bind(None)
     except TypeError:
-        name = getattr(watcher, "__name__", repr(watcher))
+        name = getattr(callback, "__name__", repr(callback))
         raise ConfigError(
             f"the callback {name}{signature} cannot be called with one argument; {_CALLBACK_RULE}"
         ) from None
 
 
 _TORSO = (
-    "build the policy with a module of your own, ActorCritic(world.observation, world.action, torso=YourModule()), and "
-    "pass it in place of 'MlpPolicy'"
+    "build a policy with your module, ActorCritic(world.observation, world.action, torso=YourModule()), and pass it "
+    "instead of 'MlpPolicy'"
 )
+# Arguments of SB3's PPO and entries of policy_kwargs that have no setting of the same meaning.
 _REPLACED = {
     "features_extractor_class": _TORSO,
     "features_extractor_kwargs": _TORSO,
-    "share_features_extractor": "shared=True lets policy and critic share one trunk",
-    "optimizer_class": "optimizer='adam', 'adamw', 'sgd' or 'rmsprop' chooses one",
-    "optimizer_kwargs": "adam_eps=, weight_decay= and momentum= are settings of their own",
-    "normalize_images": "bytes are always divided by 255",
-    "rollout_buffer_class": "there is one kind of rollout, surefoot.Rollout",
-    "rollout_buffer_kwargs": "there is one kind of rollout, surefoot.Rollout",
+    "share_features_extractor": "set shared=True to share one trunk between policy and critic",
+    "optimizer_class": "set optimizer to 'adam', 'adamw', 'sgd' or 'rmsprop'",
+    "optimizer_kwargs": "set adam_eps, weight_decay and momentum",
+    "normalize_images": "uint8 images are always divided by 255",
+    "rollout_buffer_class": "there is only one type of rollout, surefoot.Rollout",
+    "rollout_buffer_kwargs": "there is only one type of rollout, surefoot.Rollout",
     "stats_window_size": "model.recent_return is over the last 100 episodes",
     "_init_setup_model": "the model is always set up",
-    "monitor_wrapper": "episodes are always counted",
+    "monitor_wrapper": "episodes are always recorded",
 }
 
 
@@ -198,22 +219,23 @@ def refuse_replaced(settings: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name} is not supported: {_REPLACED[name]}")
 
 
+# Attributes of SB3's PPO with their replacements.
 _ATTRIBUTES = {
-    "logger": "learn(callback=…) gets every number in an UpdateReport, tensorboard_log=… writes curves",
-    "rollout_buffer": "model.training.collector.collect() makes a Rollout",
+    "logger": "learn(callback=…) receives all metrics in an UpdateReport; tensorboard_log=… writes curves",
+    "rollout_buffer": "model.training.collector.collect() returns a Rollout",
     "ep_info_buffer": "model.recent_return is the mean over the last 100 episodes",
     "get_parameters": "model.policy.state_dict() has the weights",
     "set_parameters": "model.policy.load_state_dict(…) sets the weights",
     "get_vec_normalize_env": "the statistics are part of the policy",
     "lr_schedule": "model.spec.ppo.lr is the schedule",
-    "observation_space": "model.spaces.gym_observation is Gymnasium's",
-    "action_space": "model.spaces.gym_action is Gymnasium's",
+    "observation_space": "use model.spaces.gym_observation",
+    "action_space": "use model.spaces.gym_action",
     "n_envs": "use model.spec.ppo.envs",
     "n_steps": "use model.spec.ppo.rollout_steps",
 }
 
 
 def refuse_attribute(name: str) -> NoReturn:
-    """Raise `AttributeError`, with the replacement of an attribute of SB3's PPO."""
+    """Raise `AttributeError` that names the replacement of an attribute of SB3's PPO."""
     advice = f"; {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""
     raise AttributeError(f"PPO has no {name!r}{advice}")

@@ -1,4 +1,4 @@
-"""Searching the settings of an env: what a trial trains, and how it is judged."""
+"""Hyperparameter search for an environment: training and evaluation of a trial."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training, WorldMaker
 
+# Environments that play the evaluation episodes of a trial in parallel. More use more memory for each trial.
 EVAL_STREAMS = 10
 
 
 class EnvTask:
-    """An env with a base of settings, some of which are searched."""
+    """An environment with base settings, some of which are searched.
+
+    Args:
+        base: The settings before the search.
+        make: Makes the environments.
+        action: The action space.
+        held: Settings that the user has fixed; they are part of `base` and are searched only if `space` names them.
+        space: Ranges that replace or extend the default ones; None as a range removes the setting.
+    """
 
     def __init__(
         self,
@@ -35,33 +44,32 @@ class EnvTask:
         space: Mapping[str, Any] | None = None,
     ) -> None:
         self.name, self.spec, self.make, self.action = base.env, base, make, action
-        # `held` are settings the user insists on: part of `base`, and not searched unless `space` names them.
         self.space, self.base = _space(base, action, held or {}, space or {})
         self.moving = MOVING & set(self.space)
 
-    def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvContest:
-        return EnvContest([self.spec_of(params, seed) for seed in seeds], self.make)
+    def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvTrialRun:
+        return EnvTrialRun([self.spec_of(params, seed) for seed in seeds], self.make)
 
     def settings(self, params: dict[str, Any]) -> dict[str, Any]:
-        chosen, plain = (
-            self.spec_of(params, self.spec.seed),
-            make_spec(self.name, self.action, preset_name=self.spec.preset),
-        )
+        # Only differences from the preset are written, so that best.yaml stays short.
+        best = self.spec_of(params, self.spec.seed).to_json()
+        preset = make_spec(self.name, self.action, preset_name=self.spec.preset).to_json()
         settings: dict[str, Any] = {}
         for part in ("ppo", "net", "collect"):
-            defaults, usual = chosen.to_json()[part], plain.to_json()[part]
-            settings |= {name: value for name, value in defaults.items() if name in params or value != usual[name]}
+            settings |= {name: x for name, x in best[part].items() if name in params or x != preset[part][name]}
+        # They belong to a run, not to the settings that were found.
         for name in ("seed", "workers"):
             settings.pop(name, None)
         return {"preset": self.spec.preset, "total_steps": self.spec.total_steps, **settings}
 
     def spec_of(self, params: dict[str, Any], seed: int) -> RunSpec:
-        """The base with `params`; a number stands for the start of a schedule, if the base has one."""
+        """Return the base with `params` and `seed`. If the base has a schedule, a number replaces its start."""
+        # Trials of a search already run in parallel processes, so their environments have no workers.
         parts: dict[str, dict[str, Any]] = {"ppo": {"seed": seed}, "net": {}, "collect": {"workers": 0}}
         for name, value in params.items():
             owner = _owner(self.spec, name)
             part = "ppo" if owner is self.spec.ppo else "net" if owner is self.spec.net else "collect"
-            parts[part][name] = along(getattr(owner, name), value)
+            parts[part][name] = replace_start(getattr(owner, name), value)
         return replace(
             self.spec,
             ppo=self.spec.ppo.replace(**parts["ppo"]),
@@ -70,12 +78,12 @@ class EnvTask:
         )
 
 
-class EnvContest:
-    """Trainings of one setting, one a seed, taken forward together."""
+class EnvTrialRun:
+    """Trainings of one setting, one per seed, advanced together."""
 
     def __init__(self, specs: Sequence[RunSpec], make: WorldMaker) -> None:
         self.trainings = [Training(spec, make=make) for spec in specs]
-        self._judge: World | None = None
+        self._eval_world: World | None = None
 
     def advance(self, share: float, stop: Callable[[], bool]) -> list[float] | None:
         for training in self.trainings:
@@ -97,61 +105,64 @@ class EnvContest:
     def close(self) -> None:
         for training in self.trainings:
             training.close()
-        if self._judge is not None:
-            self._judge.close()
+        if self._eval_world is not None:
+            self._eval_world.close()
 
     def _score(self, training: Training, stop: Callable[[], bool]) -> float:
         episodes = training.spec.eval_episodes
-        if self._judge is None:
-            self._judge = training.make(min(episodes, EVAL_STREAMS))
+        if self._eval_world is None:
+            self._eval_world = training.make(min(episodes, EVAL_STREAMS))
         seed = training.spec.seed + EVAL_SEED_OFFSET
-        played = play(training.policy, self._judge, episodes, seed=seed, device=training.device, stop=stop)
-        return played.mean if played.returns else float("nan")
+        result = play(training.policy, self._eval_world, episodes, seed=seed, device=training.device, stop=stop)
+        # `stop` may have ended the evaluation before the first episode did.
+        return result.mean if result.returns else float("nan")
 
 
 def _space(
     base: RunSpec, action: ActionSpace, held: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> tuple[Space, dict[str, Any]]:
-    """What is searched, wide enough for the base, and the base's values."""
+    """Return the searched ranges, widened to contain the base, and the values of the base."""
     defaults = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
     fixed = {name for part in split_settings(held) for name in part}
     changes = {PPO_NAMES.current(name): range_ for name, range_ in requested.items()}
     space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, changes)
     if not space:
-        raise ConfigError("there is nothing to search: every setting of the space is fixed")
+        raise ConfigError("there is nothing to search: every setting of the space is fixed. Free one of them")
     widened: Space = {}
     values: dict[str, Any] = {}
     for name, dim in space.items():
-        now = getattr(_owner(base, name), name)
-        value = start_of(now)
+        value = start_of(getattr(_owner(base, name), name))
         if isinstance(dim, Range) and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise ConfigError(
-                f"{name} is {value!r} before the search and its range is of numbers; give a list of values"
+                f"{name} is {value!r} before the search but its range is numeric; pass a list of values instead"
             )
         if isinstance(dim, Range) and dim.log and value <= 0:
-            value = dim.low  # an entropy bonus of 0 is as good as one of 1e-8
+            # A log scale has no 0; its lower end (1e-8 for ent_coef) has the same effect.
+            value = dim.low
         widened[name], values[name] = dim.with_value(value), value
+        # Construct a config with every value, so that an invalid one is reported before the first trial.
         for other in dim.values if isinstance(dim, Choice) else (dim.low, dim.high):
-            _owner(base, name).replace(**{name: other})  # a value that cannot be is said before the first trial
+            _owner(base, name).replace(**{name: other})
     return widened, values
 
 
 def _owner(spec: RunSpec, name: str) -> PPOConfig | NetConfig | CollectConfig:
     for config in (spec.ppo, spec.net, spec.collect):
-        if name in {knob.name for knob in fields(config)}:
+        if name in {field.name for field in fields(config)}:
             return config
-    raise ConfigError(f"{name} is no setting that can be searched; `surefoot knobs` lists them, by their own names")
+    raise ConfigError(f"{name} is not a setting that can be searched; `surefoot knobs` lists the names")
 
 
-def start_of(now: Any) -> Any:
-    """The number that a search moves: a schedule's start, or the value itself."""
-    return now.start if isinstance(now, Linear | Cosine | StepDecay) else now
+def start_of(setting: Any) -> Any:
+    """Return the value that a search changes: the start of a schedule, or the value itself."""
+    return setting.start if isinstance(setting, Linear | Cosine | StepDecay) else setting
 
 
-def along(now: Any, value: Any) -> Any:
-    """`value` in the place of `now`: of a schedule, its start, and its end in proportion."""
-    if not isinstance(now, Linear | Cosine | StepDecay) or not isinstance(value, int | float):
+def replace_start(setting: Any, value: Any) -> Any:
+    """Return `value`, or the schedule `setting` with `value` as its start and its end scaled in proportion."""
+    if not isinstance(setting, Linear | Cosine | StepDecay) or not isinstance(value, int | float):
         return value
-    if isinstance(now, StepDecay):
-        return replace(now, start=float(value))
-    return replace(now, start=float(value), end=now.end * value / now.start)
+    # A StepDecay has no end: it multiplies the start.
+    if isinstance(setting, StepDecay):
+        return replace(setting, start=float(value))
+    return replace(setting, start=float(value), end=setting.end * value / setting.start)

@@ -1,4 +1,4 @@
-"""The result of a search: the best settings as YAML, every trial as JSON, and a page with what mattered."""
+"""Files with the result of a search: best settings (YAML), all trials (JSON) and an HTML report."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from surefoot.learn.search_ranges import Choice, Range, Space, label
 from surefoot.telemetry.export import html
 from surefoot.telemetry.export.svg import Dot, Line, PlotArea, bar_chart, line_chart, padded_range, scatter
 from surefoot.train.diagnose.statistics import summarize
-from surefoot.train.tune.final_round import TrialStanding, standings
-from surefoot.train.tune.search import TAKEN_BACK, Plan, TuneTask, optuna, read_params
+from surefoot.train.tune.final_round import TrialResult, ranked_trials
+from surefoot.train.tune.plan import Plan
+from surefoot.train.tune.search import REQUEUED, TuneTask, optuna, read_params
 
 BEST, TRIALS, PAGE = "best.yaml", "trials.json", "report.html"
-FEWEST = 6
-"""Finished trials before it can be said what mattered."""
+# PED-ANOVA compares the best tenth of the trials with all of them, so few trials give noisy importances. A smaller value
+# shows them earlier.
+MIN_TRIALS_FOR_IMPORTANCE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What is known about a search when it ends or is stopped."""
+    """The result of a search that ended or was stopped."""
 
-    best: TrialStanding | None
-    ranked: list[TrialStanding]
+    best: TrialResult | None
+    ranked: list[TrialResult]
     """Finished trials, best first."""
-    finals: list[TrialStanding]
-    """The play-off on fresh seeds, best first; empty if there was none."""
+    finals: list[TrialResult]
+    """Results of the final comparison on fresh seeds, best first; empty if there was none."""
     importance: dict[str, float]
     trials: list[dict[str, Any]]
 
@@ -42,14 +44,14 @@ class SearchResult:
         return {trial["number"]: trial for trial in self.trials}
 
     @property
-    def base(self) -> TrialStanding | None:
-        """The settings before the search: as they did in the play-off, or else in the search."""
-        return next((one for one in (*self.finals, *self.ranked) if one.number == 0), None)
+    def base(self) -> TrialResult | None:
+        """The base settings with their result in the final comparison, or else in the search."""
+        return next((trial for trial in (*self.finals, *self.ranked) if trial.number == 0), None)
 
 
-def search_result(study: Any, space: Space, finals: Sequence[TrialStanding]) -> SearchResult:
+def search_result(study: Any, space: Space, finals: Sequence[TrialResult]) -> SearchResult:
     """Return the result of all trials so far."""
-    ranked = standings(study, space)
+    ranked = ranked_trials(study, space)
     trials = [
         {
             "number": t.number,
@@ -60,11 +62,12 @@ def search_result(study: Any, space: Space, finals: Sequence[TrialStanding]) -> 
             "scores": t.user_attrs.get("scores", []),
             "seconds": t.user_attrs.get("seconds"),
             "why": t.user_attrs.get("why"),
-            "taken_back": TAKEN_BACK in t.user_attrs,
+            "taken_back": REQUEUED in t.user_attrs,
             "parent": t.user_attrs.get("parent"),
             "from_rung": t.user_attrs.get("from_rung"),
         }
         for t in study.get_trials(deepcopy=False)
+        # Queued trials have no parameters yet.
         if t.params
     ]
     best = finals[0] if finals else ranked[0] if ranked else None
@@ -81,37 +84,40 @@ def write_result(directory: Path, result: SearchResult, task: TuneTask, plan: Pl
 
 
 def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
-    """Return the best settings for `surefoot train --config`; a comment says where the numbers come from."""
+    """Return the best settings for `surefoot train --config`, with the scores as a comment."""
     assert result.best is not None
-    where = "fresh seeds" if result.finals else "the seeds of the search"
+    seeds = "fresh seeds" if result.finals else "the seeds of the search"
     lines = [
         f"# {task.name}: trial {result.best.number} of {len(result.trials)}",
-        f"# {_score_text(result.best)} on {where}",
+        f"# {_score_text(result.best)} on {seeds}",
     ]
     if result.base is not None and result.base.number != result.best.number:
         lines.append(f"# {_score_text(result.base)} before the search")
+    # With population-based training the score is not that of these settings alone.
     inherited = result.trials_by_number.get(result.best.number, {}).get("from_rung")
     if inherited and not result.finals:
-        lines.append(f"# it had the weights of other settings for {inherited} of {plan.rungs} rungs")
+        lines.append(f"# trained with other settings for the first {inherited} of {plan.rungs} rungs")
     graph = task.name.endswith(".json")
     lines.append("# surefoot graph run best.json" if graph else f"# surefoot train {task.name} --config {BEST}")
     return "\n".join(lines) + "\n" + yaml.safe_dump(task.settings(result.best.params), sort_keys=False)
 
 
-def _score_text(standing: TrialStanding) -> str:
-    return str(summarize(standing.scores)) if standing.scores else f"{standing.value:.1f}"
+def _score_text(trial: TrialResult) -> str:
+    return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
 
 def _importance(study: Any, finished: int) -> dict[str, float]:
-    """Return which settings tell the good trials from the others (PED-ANOVA); empty while too few have finished."""
-    if finished < FEWEST:
+    """Return how much each setting separates good trials from the others (PED-ANOVA); empty if too few have finished."""
+    if finished < MIN_TRIALS_FOR_IMPORTANCE:
         return {}
     o = optuna()
     with warnings.catch_warnings():
+        # Some versions of Optuna warn that the evaluator is experimental.
         warnings.simplefilter("ignore")
         try:
             shares = o.importance.get_param_importances(study, evaluator=o.importance.PedAnovaImportanceEvaluator())
-        except (ValueError, RuntimeError, ZeroDivisionError):  # all trials alike
+        # Raised if all trials have the same score or the same settings: nothing can be attributed.
+        except (ValueError, RuntimeError, ZeroDivisionError):
             return {}
     return {name: float(share) for name, share in shares.items() if math.isfinite(share)}
 
@@ -120,8 +126,8 @@ def page(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     """Return the report as one HTML page without scripts."""
     done, pruned = len(result.ranked), sum(t["state"] == "pruned" for t in result.trials)
     lead = f"{len(result.trials)} trials of {plan.seeds} seeds: {done} trained to the end, {pruned} stopped early."
-    if heirs := sum(t["parent"] is not None for t in result.trials):
-        lead += f" {heirs} started from the weights of another trial."
+    if inherited := sum(t["parent"] is not None for t in result.trials):
+        lead += f" {inherited} started from the weights of another trial."
     parts: list[str] = [html.section("Result", _summary(result), _finals(result), id="result", wide=True)]
     if result.best is not None:
         winner = f"<pre>{html.escape(best_yaml(result, task, plan))}</pre>"
@@ -130,30 +136,30 @@ def page(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     parts.append(html.section("Trials", note, _history(result), wide=True))
     if result.importance:
         shares = dict(sorted(result.importance.items(), key=lambda item: -item[1]))
-        note = "Share of what tells the best trials from the rest."
+        note = "Share of each setting in the difference between the best trials and the others."
         parts.append(html.section("What mattered", note, bar_chart(shares), wide=True))
     slices = "".join(_slice(result, task, name) for name in result.importance or task.space)
     parts.append(f'<h2 class="wide">Each setting</h2><div class="multiples">{slices}</div>')
-    return html.page(f"Search for settings: {task.name}", lead, parts)
+    return html.page(f"Hyperparameter search: {task.name}", lead, parts)
 
 
 def _summary(result: SearchResult) -> str:
     if result.best is None:
-        return "No trial was trained to its end."
+        return "No trial was trained to the end."
     if result.base is None:
         return f"Best: {_score_text(result.best)}."
     if result.best.number == 0:
-        return f"Nothing beat the base: {_score_text(result.best)}."
+        return f"No trial was better than the base: {_score_text(result.best)}."
     return f"Best {_score_text(result.best)}; before the search {_score_text(result.base)}."
 
 
 def _finals(result: SearchResult) -> str:
     rows: list[list[str]] = []
-    for standing in result.finals or result.ranked[:5]:
-        s = summarize(standing.scores) if standing.scores else None
+    for trial in result.finals or result.ranked[:5]:
+        s = summarize(trial.scores) if trial.scores else None
         interval = f"{s.low:.1f} … {s.high:.1f}" if s else ""
-        trial = f"{standing.number}{' (base)' if standing.number == 0 else ''}"
-        rows.append([trial, f"{standing.value:.1f}", interval, str(len(standing.scores))])
+        name = f"{trial.number}{' (base)' if trial.number == 0 else ''}"
+        rows.append([name, f"{trial.value:.1f}", interval, str(len(trial.scores))])
     note = "On fresh seeds." if result.finals else "On the seeds of the search."
     return html.table(["trial", "IQM", "95 %", "seeds"], rows) + f"<p>{note}</p>"
 
@@ -163,6 +169,7 @@ def _scored(result: SearchResult) -> list[tuple[int, float, str, dict[str, Any]]
     scored: list[tuple[int, float, str, dict[str, Any]]] = []
     for trial in result.trials:
         rungs = list(trial["rungs"].values())
+        # A pruned trial has no final value; its last rung is shown.
         value = trial["value"] if trial["value"] is not None else rungs[-1] if rungs else None
         if value is not None and math.isfinite(value):
             best = result.best is not None and trial["number"] == result.best.number
@@ -172,7 +179,7 @@ def _scored(result: SearchResult) -> list[tuple[int, float, str, dict[str, Any]]
 
 
 def _history(result: SearchResult) -> str:
-    """Return the scores over the trial numbers, with the best so far as a line of steps."""
+    """Return a chart of the scores by trial number, with the best score so far as a step line."""
     scored = _scored(result)
     if not scored:
         return ""
@@ -183,6 +190,7 @@ def _history(result: SearchResult) -> str:
         lines.append(Line([(0, base), (last, base)], "reference"))
     best: list[tuple[float, float]] = []
     for number, value, kind, _ in scored:
+        # Pruned trials do not count as best: they were scored after less training.
         if kind != "hollow" and (not best or value > best[-1][1]):
             best += [(number, best[-1][1])] if best else []
             best.append((number, value))
@@ -194,13 +202,14 @@ def _history(result: SearchResult) -> str:
 
 
 def _slice(result: SearchResult, task: TuneTask, name: str) -> str:
-    """Return the scores over one setting."""
+    """Return a chart of the scores by the values of one setting."""
     points = [(params[name], value, kind, n) for n, value, kind, params in _scored(result) if name in params]
     dim = task.space.get(name)
     if not points or dim is None:
         return ""
     if isinstance(dim, Choice):
         names = [label(value) for value in dim.values]
+        # A study may contain values that are no longer in the space; they are drawn at the left edge.
         places = [(names.index(label(p)) + 0.5) / len(names) if label(p) in names else 0.0 for p, *_ in points]
         ticks = [((k + 0.5) / len(names), text.strip('"')) for k, text in enumerate(names)]
     else:
@@ -217,7 +226,7 @@ def _slice(result: SearchResult, task: TuneTask, name: str) -> str:
 
 
 def _place(dim: Range, value: float) -> float:
-    """Return where a value lies in its range, 0 to 1."""
+    """Return the position of a value in its range, 0 to 1, on a log scale if the range has one."""
     low, high = (math.log(dim.low), math.log(dim.high)) if dim.log else (dim.low, dim.high)
     position = math.log(value) if dim.log else value
     return min(1.0, max(0.0, (position - low) / (high - low)))

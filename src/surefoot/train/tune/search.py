@@ -1,6 +1,6 @@
-"""The search for settings: trials of several seeds in lockstep, so that a hopeless one ends before its time.
+"""Hyperparameter search with Optuna: each trial trains several seeds together, so that bad trials can be pruned early.
 
-A study lives in one directory: what is searched (tune.json), every trial (study.journal), and what came of it.
+A study is one directory: the plan (tune.json), the trials (study.journal) and the result (see report.py).
 """
 
 from __future__ import annotations
@@ -13,144 +13,87 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from surefoot.errors import ConfigError, Diverged, EnvError, RunError
-from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 from surefoot.learn.search_ranges import Choice, Dimension, Range, Space, label
 from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.plan import Plan
 
-PLAN, JOURNAL, STUDY = "tune.json", "study.journal", "surefoot"
-TAKEN_BACK = "taken_back"
-FRESH_SEEDS = 10_000
-"""Added to the seeds of a search for those on which its finalists meet again."""
-Sampler = Literal["tpe", "random"]
-Pruner = Literal["median", "hyperband", "none"]
-Scheduler = Literal["asha", "pbt"]
-CARRIED = ("parent", "from_rung", "checkpoint", "scores")
-"""What is known of a trial besides its settings, and goes with them when they are tried again."""
+JOURNAL, STUDY = "study.journal", "surefoot"
+# User attribute of trials that were interrupted and queued again. The key is part of the format of stored studies.
+REQUEUED = "taken_back"
+# User attributes that are copied when a trial is queued again: its parent and checkpoint (population-based training).
+COPIED_ATTRS = ("parent", "from_rung", "checkpoint", "scores")
 
 
-class Contest(Protocol):
-    """One setting, trained on several seeds side by side."""
+class TrialRun(Protocol):
+    """The training of one setting on several seeds."""
 
     def advance(self, share: float, stop: Callable[[], bool]) -> list[float] | None:
-        """Train every seed up to `share` of its length and say how good each is; None if `stop` came first."""
+        """Train every seed up to `share` of its length and return one score per seed; None if `stop` returned True."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint of all seeds; RunError if there is something that cannot be put back."""
+        """Return the checkpoint parts of all seeds. Raise `RunError` if the state cannot be restored later."""
         ...
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Go on from there. The settings may be others, if the task says that they are `moving`."""
+        """Resume from a checkpoint. Settings that the task lists as `moving` may differ from the saved ones."""
         ...
 
     def close(self) -> None: ...
 
 
 class TuneTask(Protocol):
-    """Something whose settings can be searched."""
+    """An environment or a graph whose settings can be searched."""
 
     name: str
     space: Space
     base: dict[str, Any]
-    """The value that each searched setting has before the search; the first trial is this."""
+    """The value of each searched setting before the search. The first trial uses these values."""
     moving: frozenset[str]
-    """Those of the searched settings that may change while a contest goes on."""
+    """The searched settings that may change during a trial."""
 
-    def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> Contest: ...
+    def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> TrialRun: ...
 
     def settings(self, params: dict[str, Any]) -> dict[str, Any]:
-        """All that `surefoot train --config` needs to train with `params`."""
+        """Return the config with which `surefoot train --config` trains with `params`."""
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How a search is done; kept in its directory, so that it goes on alike."""
-
-    trials: int = 50
-    seeds: int = 3
-    seed: int = 0
-    rungs: int = 5
-    """How often a trial is looked at, and may be given up."""
-    sampler: Sampler = "tpe"
-    pruner: Pruner = "median"
-    scheduler: Scheduler | None = None
-    """What gives trials up on a Ray cluster; None if the search was begun without one."""
-    finalists: int = 3
-    """The best settings of the search that meet again on fresh seeds; the winner is chosen there. 0: the best trial."""
-    minutes: float | None = None
-    timeout: float | None = None
-    """Seconds after which a single trial is given up."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("trials", 1), ("seeds", 1), ("seed", 0), ("rungs", 1), ("finalists", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("minutes", "timeout"):
-            if (value := getattr(self, name)) is not None and not value > 0:
-                raise ConfigError(f"{name} is {value}; it must be above 0")
-
-    @property
-    def training_seeds(self) -> list[int]:
-        """The same for every trial: what differs between two is their settings."""
-        return [self.seed + k for k in range(self.seeds)]
-
-    @property
-    def fresh_seeds(self) -> list[int]:
-        """Seeds that no trial was chosen by."""
-        return [FRESH_SEEDS + seed for seed in self.training_seeds]
+OnScore = Callable[[int, int, float], None]
+"""Called with the number of a trial, the number of completed rungs, and the score at the last of them."""
 
 
-Tell = Callable[[int, int, float], None]
-"""Called with a trial's number, how many rungs it has behind it, and its score there."""
-
-
-def nobody(number: int, rung: int, score: float) -> None:
+def ignore_score(number: int, rung: int, score: float) -> None:
     pass
 
 
 def optuna() -> Any:
-    """The package of the extra `tune`, without its chatter."""
+    """Return the package optuna (extra `tune`), with only its errors logged."""
     try:
-        result = importlib.import_module("optuna")
+        package = importlib.import_module("optuna")
     except ImportError:
-        raise ConfigError('optuna is not installed; pip install "surefoot[tune]" brings it') from None
-    result.logging.set_verbosity(result.logging.ERROR)
-    return result
-
-
-def write_plan(directory: Path, plan: Plan, about: dict[str, Any]) -> None:
-    """Say in tune.json what is searched and how; `about` is the task's own."""
-    text = json.dumps({"plan": asdict(plan), "task": about}, indent=2) + "\n"
-    replace_file(REAL_FS, directory / PLAN, text.encode())
-
-
-def read_plan(directory: Path) -> tuple[Plan, dict[str, Any]]:
-    """What `write_plan` wrote."""
-    try:
-        result = json.loads((directory / PLAN).read_text(encoding="utf-8"))
-        return Plan(**result["plan"]), result["task"]
-    except FileNotFoundError:
-        raise RunError(f"{directory} is not a search: it has no {PLAN}") from None
-    except (OSError, ValueError, TypeError, KeyError) as why:
-        raise RunError(f"{directory / PLAN} cannot be read: {why}") from why
+        raise ConfigError('optuna is not installed; run pip install "surefoot[tune]"') from None
+    package.logging.set_verbosity(package.logging.ERROR)
+    return package
 
 
 def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
-    """The study in `directory`, made if there is none; workers with numbers draw different settings."""
+    """Return the study in `directory`; create it if it does not exist. Different workers sample different settings."""
     o = optuna()
     journal = importlib.import_module("optuna.storages.journal")
     storage = o.storages.JournalStorage(journal.JournalFileBackend(str(directory / JOURNAL)))
-    # A population is drawn before any of it is judged.
+    # Population-based training draws the whole population before any score is known. Otherwise a quarter of the trials is
+    # random, between 4 and Optuna's default of 10, so that TPE also has trials to guide in a short search.
     startup = plan.trials + 1 if plan.scheduler == "pbt" else min(10, max(4, plan.trials // 4))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # multivariate is called experimental since 2020
+        # Some versions of Optuna warn that `multivariate` and `constant_liar` are experimental.
+        warnings.simplefilter("ignore")
         pruners: dict[str, Callable[[], Any]] = {
+            # The median of fewer than 4 trials is too noisy to prune by. Rungs count from 1, so pruning starts at the first.
             "median": lambda: o.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
             "hyperband": lambda: o.pruners.HyperbandPruner(min_resource=1, max_resource=plan.rungs),
             "none": o.pruners.NopPruner,
@@ -162,9 +105,11 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
             load_if_exists=True,
             pruner=pruners[plan.pruner](),
         )
-        # One that goes on must not draw again what it drew at first.
-        seed = plan.seed * 1000 + worker + 1_000_003 * begun(study)
+        # With the same seed a resumed search would sample the same settings again. The factors keep the seeds of
+        # workers, plans and resumed searches apart.
+        seed = plan.seed * 1000 + worker + 1_000_003 * started_trials(study)
         samplers: dict[str, Callable[[], Any]] = {
+            # constant_liar: parallel workers do not sample next to trials that are still running.
             "tpe": lambda: o.samplers.TPESampler(
                 seed=seed, multivariate=True, constant_liar=True, n_startup_trials=startup
             ),
@@ -175,25 +120,25 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
 
 
 def read_study(directory: Path) -> Any:
-    """The study in `directory` to look at, while others may be writing it; nothing is made."""
+    """Return the existing study in `directory` for reading; other processes may be writing to it."""
     o, path = optuna(), directory / JOURNAL
     if not path.exists():
-        raise RunError(f"{directory.name} has no trials yet: there is no {JOURNAL}")
+        raise RunError(f"{directory.name} has no trials yet: {JOURNAL} does not exist")
     journal = importlib.import_module("optuna.storages.journal")
     try:
         storage = o.storages.JournalStorage(journal.JournalFileBackend(str(path)))
         return o.load_study(study_name=STUDY, storage=storage)
-    except (KeyError, ValueError, OSError) as why:  # json.JSONDecodeError among them
+    except (KeyError, ValueError, OSError) as why:  # includes json.JSONDecodeError
         raise RunError(f"{path} cannot be read: {why}") from why
 
 
 def begin(study: Any, task: TuneTask) -> None:
-    """The base first; and trials that a kill left behind are tried again."""
+    """Queue the base settings as the first trial, and queue again the trials that a killed process left running."""
     state = optuna().trial.TrialState
     if not study.trials:
-        study.enqueue_trial({name: to_stored(task.space[name], task.base[name]) for name in task.space})
+        study.enqueue_trial({name: stored_value(task.space[name], task.base[name]) for name in task.space})
     for trial in study.get_trials(states=(state.RUNNING,)):
-        take_back(study, trial)
+        requeue(study, trial)
 
 
 def search(
@@ -203,22 +148,23 @@ def search(
     directory: Path,
     *,
     stop: Callable[[], bool] = lambda: False,
-    tell: Tell = nobody,
+    on_score: OnScore = ignore_score,
 ) -> None:
-    """Try settings until the plan's trials are done or `stop` says so; several processes may do so at once."""
+    """Run trials until the plan is complete or `stop` returns True. Several processes can search in one directory."""
     while not stop():
-        with _turn(directory):
-            if begun(study) >= plan.trials:
+        with _trial_lock(directory):
+            if started_trials(study) >= plan.trials:
                 return
             trial = study.ask()
-        _try(task, study, trial, plan, stop, tell)
+        _run_trial(task, study, trial, plan, stop, on_score)
 
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:
-    """A value for each setting."""
+    """Sample a value for each setting."""
     for name, dim in space.items():
         match dim:
             case Choice():
+                # Optuna stores scalars only, so a choice such as (64, 64) is stored as its label.
                 trial.suggest_categorical(name, [label(value) for value in dim.values])
             case Range(whole=True):
                 trial.suggest_int(name, int(dim.low), int(dim.high), log=dim.log)
@@ -228,81 +174,84 @@ def suggest(trial: Any, space: Space) -> dict[str, Any]:
 
 
 def read_params(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """A trial's parameters as values: a choice is kept under its label, which is JSON where the space has no more of it."""
-    result: dict[str, Any] = {}
+    """Return the values of a trial's stored parameters. The label of a setting not in `space` is parsed as JSON."""
+    values: dict[str, Any] = {}
     for name, value in params.items():
         dim = space.get(name)
         if isinstance(dim, Choice):
             value = next((v for v in dim.values if label(v) == value), value)
-        result[name] = json.loads(value) if dim is None and isinstance(value, str) else value
-    return result
+        values[name] = json.loads(value) if dim is None and isinstance(value, str) else value
+    return values
 
 
-def to_stored(dim: Dimension, value: Any) -> Any:
-    """A value as it is kept in a study."""
+def stored_value(dim: Dimension, value: Any) -> Any:
+    """Return a value in the form in which a study stores it."""
     return label(value) if isinstance(dim, Choice) else value
 
 
-def begun(study: Any) -> int:
-    """Trials that were begun and not taken back; one that failed by itself counts, or a search might never end.
-
-    One that went on with another's weights is not a new one.
-    """
+def started_trials(study: Any) -> int:
+    """Return the number of trials that count towards the plan."""
     waiting = optuna().trial.TrialState.WAITING
-    apart = {TAKEN_BACK, "parent"}
-    return sum(t.state != waiting and not apart & set(t.user_attrs) for t in study.get_trials(deepcopy=False))
+    # Failed trials count, otherwise a search in which every trial fails would never end. Interrupted trials run again, and
+    # trials with a parent continue a member of the population, so neither is counted.
+    not_counted = {REQUEUED, "parent"}
+    return sum(t.state != waiting and not not_counted & set(t.user_attrs) for t in study.get_trials(deepcopy=False))
 
 
-def take_back(study: Any, trial: Any) -> None:
-    """End a trial that did nothing wrong, and have its settings tried again."""
-    study._storage.set_trial_user_attr(trial._trial_id, TAKEN_BACK, True)
+def requeue(study: Any, trial: Any) -> None:
+    """End an interrupted trial and queue its settings again."""
+    # `trial` may be a FrozenTrial, whose set_user_attr does not write to the storage.
+    study._storage.set_trial_user_attr(trial._trial_id, REQUEUED, True)
     study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
-    known = study._storage.get_trial(trial._trial_id)
-    carried = {name: known.user_attrs[name] for name in CARRIED if name in known.user_attrs}
-    if "checkpoint" in carried:
-        carried["rungs"] = {str(rung): score for rung, score in known.intermediate_values.items()}
-    study.enqueue_trial(known.params or known.system_attrs.get("fixed_params", {}), user_attrs=carried)
+    stored = study._storage.get_trial(trial._trial_id)
+    attrs = {name: stored.user_attrs[name] for name in COPIED_ATTRS if name in stored.user_attrs}
+    if "checkpoint" in attrs:
+        attrs["rungs"] = {str(rung): score for rung, score in stored.intermediate_values.items()}
+    # A trial killed before its first suggestion has no params yet; its settings are those it was queued with.
+    study.enqueue_trial(stored.params or stored.system_attrs.get("fixed_params", {}), user_attrs=attrs)
 
 
-def _try(task: TuneTask, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], tell: Tell) -> None:
-    state, begin = optuna().trial.TrialState, time.monotonic()
+def _run_trial(task: TuneTask, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], on_score: OnScore) -> None:
+    state, started = optuna().trial.TrialState, time.monotonic()
     params = suggest(trial, task.space)
 
     def late() -> bool:
-        return plan.timeout is not None and time.monotonic() - begin > plan.timeout
+        return plan.timeout is not None and time.monotonic() - started > plan.timeout
 
-    contest = task.contest(params, plan.training_seeds)
+    trial_run = task.trial_run(params, plan.training_seeds)
     value = math.nan
     try:
         for rung in range(1, plan.rungs + 1):
-            scores = contest.advance(rung / plan.rungs, lambda: stop() or late())
+            scores = trial_run.advance(rung / plan.rungs, lambda: stop() or late())
             if scores is None:
                 break
             value = iqm(scores)
-            tell(trial.number, rung, value)
+            on_score(trial.number, rung, value)
             trial.report(value, rung)
             trial.set_user_attr("scores", scores)
             if rung < plan.rungs and trial.should_prune():
                 break
         else:
-            trial.set_user_attr("seconds", time.monotonic() - begin)
+            trial.set_user_attr("seconds", time.monotonic() - started)
             study.tell(trial, value)
             return
     except (Diverged, EnvError) as why:
         trial.set_user_attr("why", str(why))
+        # TPE learns from the last score of a pruned trial and ignores failed ones, so a score is kept if there is one.
         study.tell(trial, state=state.PRUNED if math.isfinite(value) else state.FAIL)
         return
     finally:
-        contest.close()
-    if stop() and not late():  # it did nothing wrong: it will be tried again
-        take_back(study, trial)
+        trial_run.close()
+    # Interrupted by the user, not by its score or its timeout: the settings get another chance when the search resumes.
+    if stop() and not late():
+        requeue(study, trial)
         return
     study.tell(trial, state=state.PRUNED if math.isfinite(value) else state.FAIL)
 
 
 @contextmanager
-def _turn(directory: Path) -> Generator[None]:
-    """One process at a time asks for a trial, so that there are never more than were planned."""
+def _trial_lock(directory: Path) -> Generator[None]:
+    """Let one process at a time count and start trials; otherwise two could both start the last planned trial."""
     with open(directory / ".turn", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

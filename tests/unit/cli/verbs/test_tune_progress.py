@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from surefoot.cli.verbs.tune_progress import TuneScreen, lines
-from surefoot.train.tune.search import Plan
+from surefoot.train.tune.plan import Plan
 
 
 def result(**changes: Any) -> Any:

@@ -11,8 +11,9 @@ from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server.studio.tuning import Searches
+from surefoot.train.tune.plan import Plan, write_plan
 from surefoot.train.tune.report import search_result, write_result
-from surefoot.train.tune.search import Plan, begin, open_study, search, write_plan
+from surefoot.train.tune.search import begin, open_study, search
 
 pytest.importorskip("optuna")
 

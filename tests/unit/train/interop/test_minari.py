@@ -124,7 +124,7 @@ def test_a_dataset_that_minari_collected_itself_is_read_as_a_world_would_show_it
 
 
 def test_a_dataset_that_is_not_there_is_named_with_those_that_are(minari):
-    with pytest.raises(RecordingError, match=r"no Minari dataset 'no/such-v0' on this machine.*there are: none"):
+    with pytest.raises(RecordingError, match=r"no Minari dataset 'no/such-v0' on this machine.*available: none"):
         read_minari("no/such-v0")
 
 

@@ -15,7 +15,7 @@ from surefoot.errors import PolicyError
 from surefoot.nets import onnx as writer
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.interop.onnx_check import prove
+from surefoot.train.interop.onnx_check import verify
 from surefoot.train.interop.onnx_export import export_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -103,7 +103,7 @@ def test_a_model_that_answers_otherwise_is_not_written(tmp_path, monkeypatch):
             torso.normalizer = kept
 
     monkeypatch.setattr(writer._ModuleWriter, "_flatten", without_statistics)
-    with pytest.raises(PolicyError, match="does not answer as the policy does"):
+    with pytest.raises(PolicyError, match="outputs of the ONNX model differ"):
         export_onnx(policy, tmp_path, origin={})
     assert list(tmp_path.iterdir()) == []
 
@@ -128,5 +128,5 @@ def test_a_proof_sees_a_wrong_answer_in_any_output(wrong):
                     answers[wrong] = answers[wrong] + np.float32(3e-5)
             return list(answers.values())
 
-    assert prove(policy, session, None, masks=False, observations=100).holds
-    assert not prove(policy, Off(), None, masks=False, observations=100).holds
+    assert verify(policy, session, None, masks=False, observations=100).holds
+    assert not verify(policy, Off(), None, masks=False, observations=100).holds

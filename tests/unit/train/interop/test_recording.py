@@ -80,7 +80,7 @@ def test_a_file_that_is_something_else_is_refused_with_a_sentence(tmp_path: Path
     with pytest.raises(RecordingError, match="cannot be read as a recording"):
         load_recording(tmp_path / "none.safetensors")
     save_file(load_file(path), tmp_path / "weights.safetensors")
-    with pytest.raises(RecordingError, match="is no recording"):
+    with pytest.raises(RecordingError, match="is not a recording"):
         load_recording(tmp_path / "weights.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(path.read_bytes()[:-9])
     with pytest.raises(RecordingError, match="cannot be read"):
@@ -91,7 +91,7 @@ def test_a_file_that_is_something_else_is_refused_with_a_sentence(tmp_path: Path
         about = file.metadata()
     arrays = load_file(path)
     save_file({**arrays, "steps": arrays["steps"] + 1}, tmp_path / "long.safetensors", metadata=about)
-    with pytest.raises(RecordingError, match="does not say what a recording must"):
+    with pytest.raises(RecordingError, match="lacks a part of a recording"):
         load_recording(tmp_path / "long.safetensors")
     save_file({**arrays, "action": arrays["action"][:3]}, tmp_path / "short.safetensors", metadata=about)
     with pytest.raises(RecordingError, match="is damaged: action has 3 rows"):

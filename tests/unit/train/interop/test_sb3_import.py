@@ -170,8 +170,8 @@ def test_pictures_go_through_the_nature_network(tmp_path):
         ({"lstm_actor.weight_ih_l0": torch.zeros(4, 4)}, "recurrent"),
         ({"features_extractor.extractors.map.0.weight": torch.zeros(4, 4)}, "MultiInputPolicy"),
         ({"mlp_extractor.shared_net.0.weight": torch.zeros(4, 4)}, "first layers are shared"),
-        ({"pi_features_extractor.x": torch.zeros(1)}, "extractors of their own"),
-        ({"something.weight": torch.zeros(1)}, "no place in a policy here"),
+        ({"pi_features_extractor.x": torch.zeros(1)}, "separate feature extractors"),
+        ({"something.weight": torch.zeros(1)}, "something.weight of the model is unknown"),
         ({"mlp_extractor.policy_net.0.weight": torch.zeros(8, 7)}, "does not fit"),
     ],
 )
@@ -196,7 +196,7 @@ def test_files_that_are_no_models_are_refused(tmp_path):
         read_sb3(tmp_path / "text.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("readme", "hello")
-    with pytest.raises(CheckpointIncompatible, match="no policy.pth"):
+    with pytest.raises(CheckpointIncompatible, match="does not contain policy.pth"):
         read_sb3(tmp_path / "other.zip")
 
 
@@ -221,7 +221,7 @@ def test_a_model_with_its_env_becomes_a_run(tmp_path, capsys):
 def test_an_env_that_does_not_fit_is_refused(tmp_path, capsys):
     path = write(tmp_path / "m.zip", weights())
     assert main(["import", "sb3", str(path), "--env", "Acrobot-v1", "-o", "old", "--runs", str(tmp_path / "runs")]) == 2
-    assert "give the env it was trained in" in capsys.readouterr().err
+    assert "pass the env it was trained in" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 

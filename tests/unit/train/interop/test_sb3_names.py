@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.train.interop.sb3_names import Monitor, VecNormalize, refuse_attribute, says_stop, watchers
+from surefoot.train.interop.sb3_names import Monitor, VecNormalize, as_callbacks, refuse_attribute, stops_training
 
 
 @pytest.mark.parametrize(
     ("answer", "stops"), [(False, True), (np.False_, True), (None, False), (0, False), (True, False)]
 )
 def test_only_false_stops(answer: object, stops: bool) -> None:
-    assert says_stop(answer) is stops
+    assert stops_training(answer) is stops
 
 
 def test_callbacks_are_none_one_or_several() -> None:
-    assert watchers(None) == []
-    assert watchers(print) == [print]
-    assert watchers([print, repr]) == [print, repr]
+    assert as_callbacks(None) == []
+    assert as_callbacks(print) == [print]
+    assert as_callbacks([print, repr]) == [print, repr]
     with pytest.raises(ConfigError, match="UpdateReport"):
-        watchers("not callable")
+        as_callbacks("not callable")
 
 
 def test_monitor_returns_the_env_and_refuses_a_file() -> None:

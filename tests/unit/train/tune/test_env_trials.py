@@ -56,9 +56,9 @@ def test_a_space_of_ones_own_changes_the_usual_one():
 @pytest.mark.parametrize(
     ("space", "said"),
     [
-        ({"learning_rat": [1, 2]}, "no setting that can be searched"),
+        ({"learning_rat": [1, 2]}, "not a setting that can be searched"),
         ({"gamma": [0.9, 7.0]}, "gamma is 7.0"),
-        ({"activation": {"low": 0, "high": 1}}, "range is of numbers"),
+        ({"activation": {"low": 0, "high": 1}}, "range is numeric"),
     ],
 )
 def test_a_space_that_cannot_be_is_refused_before_the_first_trial(space, said):
@@ -85,12 +85,12 @@ def test_the_settings_written_are_those_that_differ_and_make_the_same_run():
 
 def test_a_contest_trains_every_seed_in_lockstep_and_judges_each():
     found = task(steps=512, held={"rollout_steps": 64, "envs": 2, "epochs": 1})
-    contest = found.contest(found.base, [0, 1])
-    half = contest.advance(0.5, lambda: False)
-    assert [training.env_steps for training in contest.trainings] == [256, 256]
-    contest.advance(1.0, lambda: False)
-    assert [training.env_steps for training in contest.trainings] == [512, 512]
-    contest.close()
+    trial_run = found.trial_run(found.base, [0, 1])
+    half = trial_run.advance(0.5, lambda: False)
+    assert [training.env_steps for training in trial_run.trainings] == [256, 256]
+    trial_run.advance(1.0, lambda: False)
+    assert [training.env_steps for training in trial_run.trainings] == [512, 512]
+    trial_run.close()
     assert half is not None
     assert len(half) == 2
     assert half[0] != half[1]
@@ -98,9 +98,9 @@ def test_a_contest_trains_every_seed_in_lockstep_and_judges_each():
 
 def test_a_contest_that_is_stopped_says_nothing():
     found = task(held={"rollout_steps": 64, "envs": 2})
-    contest = found.contest(found.base, [0])
-    assert contest.advance(1.0, lambda: True) is None
-    contest.close()
+    trial_run = found.trial_run(found.base, [0])
+    assert trial_run.advance(1.0, lambda: True) is None
+    trial_run.close()
 
 
 def never() -> bool:
@@ -109,7 +109,7 @@ def never() -> bool:
 
 def test_a_contest_goes_on_from_its_state_to_the_last_digit():
     found = task(steps=512, held={"rollout_steps": 32, "envs": 4, "normalize_obs": True})
-    straight, broken, resumed = (found.contest(found.base, [0, 1]) for _ in range(3))
+    straight, broken, resumed = (found.trial_run(found.base, [0, 1]) for _ in range(3))
     straight.advance(0.5, never)
     broken.advance(0.5, never)
     resumed.set_state(broken.state())
@@ -128,7 +128,7 @@ def test_a_space_may_use_the_former_name_of_a_setting():
 def test_settings_that_move_go_on_with_the_weights_of_others(name, other):
     found = task(steps=512, held={"envs": 4}, space={"rollout_steps": [16, 32]}, preset="cartpole")
     assert name in found.moving
-    first, second = found.contest(found.base, [0]), found.contest({**found.base, name: other}, [0])
+    first, second = found.trial_run(found.base, [0]), found.trial_run({**found.base, name: other}, [0])
     first.advance(0.5, never)
     second.set_state(first.state())
     assert second.trainings[0].env_steps == first.trainings[0].env_steps

@@ -4,11 +4,11 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from surefoot.train.tune.final_round import TrialStanding, final_scores, finals, one_by_one
-from surefoot.train.tune.search import Plan
+from surefoot.train.tune.final_round import TrialResult, evaluate_in_process, final_results, final_scores
+from surefoot.train.tune.plan import Plan
 
 
-class Contest:
+class TrialRun:
     """Scores are the sum of parameter and seed; a negative parameter diverges."""
 
     def __init__(self, params: dict[str, Any], seeds: list[int]) -> None:
@@ -25,7 +25,7 @@ class Contest:
         self.closed = True
 
 
-TASK: Any = SimpleNamespace(contest=Contest)
+TASK: Any = SimpleNamespace(trial_run=TrialRun)
 PLAN = Plan(seeds=2, seed=1)
 
 
@@ -39,12 +39,12 @@ def test_settings_that_diverge_get_the_lowest_score() -> None:
 
 
 def test_a_stop_leaves_out_what_was_not_played() -> None:
-    chosen = [TrialStanding(n, {"x": float(n)}, 0.0, []) for n in range(3)]
+    chosen = [TrialResult(n, {"x": float(n)}, 0.0, []) for n in range(3)]
     calls = iter([False, False, True])
-    assert [one.number for one, _ in one_by_one(TASK, chosen, PLAN, lambda: next(calls, True))] == [0]
+    assert [one.number for one, _ in evaluate_in_process(TASK, chosen, PLAN, lambda: next(calls, True))] == [0]
 
 
 def test_the_order_is_that_of_the_scores_on_fresh_seeds() -> None:
     study = SimpleNamespace(user_attrs={"play_off": {"3": [1.0], "0": [2.0]}}, get_trials=lambda states: [])
-    ranked = finals(study, {})
+    ranked = final_results(study, {})
     assert [(one.number, one.value) for one in ranked] == [(0, 2.0), (3, 1.0)]

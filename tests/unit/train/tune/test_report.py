@@ -6,9 +6,9 @@ from typing import Any
 import yaml
 
 from surefoot.learn.search_ranges import Range
-from surefoot.train.tune.final_round import TrialStanding
+from surefoot.train.tune.final_round import TrialResult
+from surefoot.train.tune.plan import Plan
 from surefoot.train.tune.report import SearchResult, best_yaml, page
-from surefoot.train.tune.search import Plan
 
 TASK: Any = SimpleNamespace(
     name="CartPole-v1", space={"lr": Range(1e-4, 1e-2, log=True)}, settings=lambda params: params
@@ -27,7 +27,7 @@ def a_trial(number: int, value: float, state: str = "complete") -> dict[str, Any
     }
 
 
-BASE, BEST = TrialStanding(0, {"lr": 1e-3}, 1.0, [1.0]), TrialStanding(2, {"lr": 3e-3}, 5.0, [5.0])
+BASE, BEST = TrialResult(0, {"lr": 1e-3}, 1.0, [1.0]), TrialResult(2, {"lr": 3e-3}, 5.0, [5.0])
 RESULT = SearchResult(BEST, [BEST, BASE], [], {}, [a_trial(0, 1.0), a_trial(1, 0.5, "pruned"), a_trial(2, 5.0)])
 
 
@@ -46,4 +46,4 @@ def test_the_page_has_a_dot_per_trial_and_counts_those_stopped_early() -> None:
 
 def test_without_a_finished_trial_the_page_says_so() -> None:
     empty = SearchResult(None, [], [], {}, [])
-    assert "No trial was trained to its end." in page(empty, TASK, Plan())
+    assert "No trial was trained to the end." in page(empty, TASK, Plan())

@@ -1,4 +1,4 @@
-"""Searches over a task whose answer is known: what is tried, given up, gone on with and chosen."""
+"""Searches over a task whose optimum is known: trials, pruning, resuming, the final comparison."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from surefoot.errors import ConfigError, Diverged, RunError
+from surefoot.errors import Diverged
 from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.diagnose.statistics import iqm
-from surefoot.train.tune.final_round import play_off, standings
+from surefoot.train.tune.final_round import compare_finalists, ranked_trials
+from surefoot.train.tune.plan import Plan
 from surefoot.train.tune.report import search_result, write_result
-from surefoot.train.tune.search import (
-    Plan,
-    begin,
-    open_study,
-    read_plan,
-    search,
-    write_plan,
-)
+from surefoot.train.tune.search import begin, open_study, search
 
 pytest.importorskip("optuna")
 
@@ -39,7 +33,7 @@ class Hill:
         self.luck, self.seen = luck, list[tuple[dict[str, Any], tuple[int, ...]]]()
         self.rungs = 0
 
-    def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> Climb:
+    def trial_run(self, params: dict[str, Any], seeds: Sequence[int]) -> Climb:
         self.seen.append((params, tuple(seeds)))
         return Climb(self, params, seeds)
 
@@ -124,7 +118,7 @@ def test_a_trial_that_was_stopped_is_tried_again(tmp_path):
     begin(study, task)
     search(task, study, plan, tmp_path, stop=lambda: len(task.seen) == 2)
     stopped = task.seen[-1]
-    assert len(standings(study, task.space)) == 1
+    assert len(ranked_trials(study, task.space)) == 1
     search(task, study, plan, tmp_path)
     assert task.seen[2] == stopped
     assert len([t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]) == 3
@@ -151,7 +145,7 @@ def test_a_setting_that_diverges_does_not_end_the_search(tmp_path):
         return 0.0
 
     task, study, _ = run(tmp_path, Hill(luck), trials=12)
-    assert {one.params["kind"] for one in standings(study, task.space)} == {"bad"}
+    assert {one.params["kind"] for one in ranked_trials(study, task.space)} == {"bad"}
     assert any(t.user_attrs.get("why") for t in study.trials)
 
 
@@ -163,32 +157,32 @@ def test_a_trial_that_takes_too_long_is_given_up(tmp_path):
     assert [t.state.name for t in study.trials] == ["FAIL", "FAIL"]  # and it did end
 
 
-def test_the_play_off_is_won_by_the_better_not_by_the_lucky(tmp_path):
+def test_the_final_comparison_is_won_by_the_better_not_by_the_lucky(tmp_path):
     def luck(params: dict[str, Any], seed: int) -> float:
         return 50.0 if params["kind"] == "bad" and params["lr"] != 1e-5 and seed < 1000 else 0.0
 
     task, study, plan = run(tmp_path, Hill(luck), trials=16, pruner="none", finalists=16)
-    assert standings(study, task.space)[0].params["kind"] == "bad"
-    finals = play_off(task, study, plan)
+    assert ranked_trials(study, task.space)[0].params["kind"] == "bad"
+    finals = compare_finalists(task, study, plan)
     assert finals[0].params["kind"] == "good"
     assert {seeds for _, seeds in task.seen[16:]} == {(10_000, 10_001, 10_002)}
 
 
-def test_the_base_is_always_in_the_play_off_and_what_was_played_is_kept(tmp_path):
+def test_the_base_is_always_in_the_final_comparison_and_its_scores_are_saved(tmp_path):
     task, study, plan = run(tmp_path, trials=12, finalists=2)
-    finals = play_off(task, study, plan)
+    finals = compare_finalists(task, study, plan)
     assert 0 in {one.number for one in finals}
     assert len(finals) == 3
     played = len(task.seen)
-    assert play_off(task, study, plan) == finals
+    assert compare_finalists(task, study, plan) == finals
     assert len(task.seen) == played
 
 
-def test_the_base_is_in_the_play_off_though_it_was_given_up_early(tmp_path):
+def test_the_base_is_in_the_final_comparison_even_if_it_was_pruned(tmp_path):
     task, study, plan = run(tmp_path, trials=6, finalists=1)
     other = open_study(tmp_path, plan)
     other.get_trials = lambda **asked: [t for t in study.get_trials(**asked) if t.number != 0]
-    finals = play_off(task, other, plan)
+    finals = compare_finalists(task, other, plan)
     assert [one.params for one in finals if one.number == 0] == [{"lr": 1e-5, "kind": "bad", "idle": 0.5}]
 
 
@@ -202,7 +196,7 @@ def test_a_search_that_goes_on_draws_other_settings_than_at_first(tmp_path):
 
 def test_the_outcome_is_written_whole_and_a_page_has_no_script(tmp_path):
     task, study, plan = run(tmp_path, trials=15)
-    write_result(tmp_path, search_result(study, task.space, play_off(task, study, plan)), task, plan)
+    write_result(tmp_path, search_result(study, task.space, compare_finalists(task, study, plan)), task, plan)
     page = (tmp_path / "report.html").read_text()
     assert "What mattered" in page
     assert "<script" not in page
@@ -216,7 +210,7 @@ def test_before_any_trial_is_done_there_is_a_page_and_no_best(tmp_path):
     study = open_study(tmp_path, plan)
     begin(study, task)
     write_result(tmp_path, search_result(study, task.space, []), task, plan)
-    assert "No trial was trained to its end" in (tmp_path / "report.html").read_text()
+    assert "No trial was trained to the end" in (tmp_path / "report.html").read_text()
     assert not (tmp_path / "best.yaml").exists()
 
 
@@ -235,18 +229,3 @@ def test_two_processes_never_try_more_than_was_planned(tmp_path):
     child.join(60)
     assert child.exitcode == 0
     assert [t.state.name for t in study.get_trials()] == ["COMPLETE"] * 12
-
-
-def test_a_plan_is_kept_with_its_search(tmp_path):
-    write_plan(tmp_path, Plan(trials=7, minutes=2.5), {"env": "hill"})
-    assert read_plan(tmp_path) == (Plan(trials=7, minutes=2.5), {"env": "hill"})
-    with pytest.raises(RunError, match="not a search"):
-        read_plan(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"trials": 0}, {"seeds": 0}, {"rungs": 0}, {"minutes": 0.0}, {"finalists": -1}], ids=str
-)
-def test_a_plan_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Plan(**wrong)
