@@ -81,7 +81,7 @@ def test_a_slow_env_is_what_advice_is_about_and_how_much_there_is_to_win(run: Tr
 
 def test_gymnasiums_classic_is_answered_with_our_own(run: Training, measured: Measured):
     told = advice(replace(spent(measured, env=0.8, update=0.2), backend="gymnasium"), run)
-    assert "--backend surefoot" in told[1]
+    assert "--env-backend surefoot" in told[1]
 
 
 def test_an_update_of_small_minibatches_is_answered_with_larger_ones(measured: Measured):
