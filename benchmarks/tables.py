@@ -353,7 +353,7 @@ def serve() -> str:
     results = read("serve.json")
     if results is None:
         return "not measured yet"
-    rows = ["| how it is asked | times FastAPI with torch | bar |", "|---|---|---|"]
+    rows = ["| request | times FastAPI with torch | bar |", "|---|---|---|"]
     told = {"json": "JSON floats, on the disk before it answers", "base64": "base64, on the disk before it answers"}
     for name, ratio in results["ratios"].items():
         shown = told.get(name, "base64, `--durability process`")
@@ -378,7 +378,7 @@ def scale() -> str:
     results = read("scale.json")
     if results is None:
         return "not measured yet"
-    head = "| workload | placement | env steps a second | of one process | model | measured of it |"
+    head = "| workload | placement | env steps per second | of one process | model | measured of it |"
     rows, off = [head, "|---|---|---|---|---|---|"], []
     for found in results.values():
         placements = found.get("placements", {})

@@ -16,7 +16,7 @@ from typing import Any
 
 from campaign.frame import Block, Found, dice, from_tests
 
-BUFFERED = "lines wait in memory when they are told to be safe"
+BUFFERED = "lines wait in memory when they are reported as safe"
 GLUED = "a torn last line is left where it is"
 HALF = "a full disk leaves half a line"
 SHORT = "a write that is cut short twice is taken for whole"

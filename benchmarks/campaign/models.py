@@ -70,14 +70,14 @@ def service_machine(template: Path, told: dict[str, int]) -> type[RuleBasedState
             self.open()
 
         def open(self) -> None:
-            from surefoot.server.decisions.policy_lifecycle import Steward
+            from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
             from surefoot.server.decisions.service import Service
             from surefoot.server.http.access import AccessGuard
             from surefoot.server.http.app import App
 
             folder = self.place / str(self.lives)
             self.service = Service(folder, seed=0, pupil=helpers.Inline(folder / "policies"), durability="process")
-            self.app = App(self.service, AccessGuard(), steward=Steward(self.service))
+            self.app = App(self.service, AccessGuard(), lifecycle=PolicyLifecycle(self.service))
             self.loop.run_until_complete(self.service.start())
 
         def ask(self, path: str, body: Any) -> Any:

@@ -73,7 +73,7 @@ def check(count: int, defect: str = "") -> Found:
                 found.silent += wrong
                 if wrong:
                     found.fault(f"{kind}, seed {seed}: {what} differs in {wrong} of {UPDATES} updates")
-    found.notes = {"kinds of run": len(KINDS), "updates a run": UPDATES}
+    found.notes = {"kinds of run": len(KINDS), "updates per run": UPDATES}
     return found
 
 

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect } from "react";
-import { addNode, Canvas, openInside, removeChosen, tidy } from "./canvas/Canvas";
+import { addNode, Canvas, openInside, removeSelected, tidy } from "./canvas/Canvas";
 import { copy, paste } from "./canvas/clipboard";
 import { CodePane } from "./panels/Code";
 import { Dialogs } from "./panels/Dialogs";
@@ -11,7 +11,7 @@ import { Gallery } from "./views/Gallery";
 
 const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })));
 
-function ungroupChosen(): void {
+function ungroupSelected(): void {
   const s = get();
   const id = s.selected[0];
   if (id && s.doc && graphOf(s)?.nodes[id]?.type === "SubGraph") void ask("ungroup", { doc: s.doc.doc, id, inside: s.inside }).then(() => set({ selected: [] }));
@@ -20,9 +20,9 @@ function ungroupChosen(): void {
 function onKey(e: KeyboardEvent): void {
   const s = get();
   const inField = (e.target as HTMLElement).closest("input,select,textarea");
-  const strong = e.ctrlKey || e.metaKey;
+  const ctrl = e.ctrlKey || e.metaKey;
   if (s.dialog || s.view !== "canvas" || !s.doc) return;
-  if (strong && e.key === "Enter") {
+  if (ctrl && e.key === "Enter") {
     void run();
   } else if (inField) {
     if (e.key === "Escape") {
@@ -30,25 +30,25 @@ function onKey(e: KeyboardEvent): void {
       document.querySelector<HTMLElement>(`.react-flow__node[data-id="${s.selected[0]}"]`)?.focus();
     }
     return;
-  } else if (strong && e.key.toLowerCase() === "z") {
+  } else if (ctrl && e.key.toLowerCase() === "z") {
     e.shiftKey ? redo() : undo();
-  } else if (strong && e.key.toLowerCase() === "y") {
+  } else if (ctrl && e.key.toLowerCase() === "y") {
     redo();
-  } else if (strong && e.key.toLowerCase() === "c") {
+  } else if (ctrl && e.key.toLowerCase() === "c") {
     copy(s.selected);
-  } else if (strong && e.key.toLowerCase() === "v") {
+  } else if (ctrl && e.key.toLowerCase() === "v") {
     void paste();
-  } else if (strong && e.key.toLowerCase() === "d") {
+  } else if (ctrl && e.key.toLowerCase() === "d") {
     copy(s.selected);
     void paste();
-  } else if (strong && e.key.toLowerCase() === "a") {
+  } else if (ctrl && e.key.toLowerCase() === "a") {
     set({ selected: Object.keys(graphOf(s)?.nodes ?? {}), edge: "" });
-  } else if (strong && e.key.toLowerCase() === "o") {
+  } else if (ctrl && e.key.toLowerCase() === "o") {
     set({ dialog: "open" });
-  } else if (strong || e.altKey) {
+  } else if (ctrl || e.altKey) {
     return;
   } else if (e.key === "Delete" || e.key === "Backspace") {
-    removeChosen();
+    removeSelected();
   } else if (e.key === "Escape") {
     if (s.inside && !s.selected.length && !s.edge) leave(s.trail.length - 1);
     else set({ selected: [], edge: "" });
@@ -60,7 +60,7 @@ function onKey(e: KeyboardEvent): void {
   else if (e.key === "a") set({ dialog: "add" });
   else if (e.key === "c" && s.selected.length === 1) set({ dialog: "connect", dialogNode: s.selected[0] as string });
   else if (e.key === "g" && s.selected.length > 0) set({ dialog: "group" });
-  else if (e.key === "u") ungroupChosen();
+  else if (e.key === "u") ungroupSelected();
   else if (e.key === "l") tidy();
   else if (e.key === "f") window.dispatchEvent(new Event("studio:fit"));
   else if (e.key === "e") set({ code: !s.code });
@@ -72,7 +72,7 @@ function onKey(e: KeyboardEvent): void {
   e.preventDefault();
 }
 
-/** With Tab from node to node: the one that has the focus is the one that is chosen. */
+/** Select the node that receives keyboard focus, so that Tab moves the selection. */
 function followFocus(e: React.FocusEvent<HTMLElement>): void {
   const id = e.target.classList.contains("react-flow__node") && e.target.matches(":focus-visible") ? e.target.dataset.id : undefined;
   if (id && !get().selected.includes(id)) set({ selected: [id], edge: "" });
@@ -98,14 +98,14 @@ function Top() {
       {view === "canvas" && doc && (
         <>
           <span className="crumbs">
-            {trail.map((at, n) => (
-              <span key={at.through}>
-                <button type="button" className="link" onClick={() => leave(n)}>{at.inside || doc.doc}</button> /{" "}
+            {trail.map((graph, n) => (
+              <span key={graph.through}>
+                <button type="button" className="link" onClick={() => leave(n)}>{graph.inside || doc.doc}</button> /{" "}
               </span>
             ))}
             {inside ? <span>{inside}</span> : <button type="button" className="link" onClick={() => set({ selected: [], edge: "" })}>{doc.doc}</button>}
           </span>
-          <span className="saved quiet" title="every change is on the disk before it is shown">saved · {doc.done} changes</span>
+          <span className="saved quiet" title="every change is saved to disk before it is shown">saved · {doc.done} changes</span>
           <span className="grow" />
           <div className="tools" role="toolbar" aria-label="canvas tools">
             <button type="button" onClick={() => set({ dialog: "add" })}>+ Node</button>
@@ -119,7 +119,7 @@ function Top() {
       {view !== "canvas" && <span className="grow" />}
       {session && view !== "canvas" && ["running", "paused"].includes(session.state) && <span className={`state ${session.state}`}>{session.doc}: {session.state}</span>}
       <button type="button" aria-label={theme === "dark" ? "light colours" : "dark colours"} onClick={() => setTheme(theme === "dark" ? "light" : "dark")}>{theme === "dark" ? "☀" : "☾"}</button>
-      <button type="button" aria-label="keys" onClick={() => set({ dialog: "keys" })}>?</button>
+      <button type="button" aria-label="keyboard shortcuts" onClick={() => set({ dialog: "keys" })}>?</button>
     </header>
   );
 }
@@ -150,7 +150,7 @@ export function App() {
   return (
     <div className="app">
       <Top />
-      {!online && <p className="offline" role="alert">Not connected to the studio. It comes back by itself; nothing that was shown is lost.</p>}
+      {!online && <p className="offline" role="alert">Not connected to the studio. The page reconnects automatically; saved changes are not lost.</p>}
       {view === "gallery" && <Gallery />}
       {view === "canvas" && doc && (
         <main className={`desk ${code ? "with-code" : ""}`} aria-label={doc.doc}>
@@ -176,12 +176,12 @@ export function App() {
   );
 }
 
-/** End the run that is on, and say when it has ended. */
+/** Stop the current run and wait until it has ended, at most 30 seconds. */
 async function halt(): Promise<void> {
-  const over = () => !["running", "paused", "starting"].includes(get().session?.state ?? "");
-  if (!over()) command("stop");
-  for (let n = 0; n < 600 && !over(); n++) await new Promise((go) => setTimeout(go, 50));
+  const ended = () => !["running", "paused", "starting"].includes(get().session?.state ?? "");
+  if (!ended()) command("stop");
+  for (let n = 0; n < 600 && !ended(); n++) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-// For whoever looks from outside, as tests and measurements do; the page itself never uses it.
+// For browser tests and benchmarks; the page itself does not use it.
 Object.assign(window, { studio: { get, op, addNode, halt } });

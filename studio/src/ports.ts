@@ -1,19 +1,19 @@
-// Which ports a node has: most by their kind, some by what is in them.
+// Ports of a node. Most nodes have the ports of their kind; those of SubGraph, Code and Split depend on their parameters.
 
 import type { Graph, GraphNode, Kind, Port, PortType } from "./types";
 
 const ANY: PortType = { kind: "any", text: "any" };
-const made = (name: string): Port => ({ name, type: ANY, help: "", optional: true });
+const anyPort = (name: string): Port => ({ name, type: ANY, help: "", optional: true });
 
 export function portsOf(node: GraphNode, kinds: Record<string, Kind>, graphs: Record<string, Graph> | undefined): { inputs: Port[]; outputs: Port[] } {
   if (node.type === "SubGraph") {
     const inner = graphs?.[String(node.params?.graph ?? "")];
     const named = (type: string) =>
-      [...new Set(Object.entries(inner?.nodes ?? {}).filter(([, n]) => n.type === type).map(([id, n]) => String(n.params?.port ?? id)))].sort().map(made);
+      [...new Set(Object.entries(inner?.nodes ?? {}).filter(([, n]) => n.type === type).map(([id, n]) => String(n.params?.port ?? id)))].sort().map(anyPort);
     return { inputs: named("Inlet"), outputs: named("Outlet") };
   }
   if (node.type === "Code") {
-    const names = (key: string) => ((node.params?.[key] as string[] | undefined) ?? []).map(made);
+    const names = (key: string) => ((node.params?.[key] as string[] | undefined) ?? []).map(anyPort);
     return { inputs: names("inputs"), outputs: names("outputs") };
   }
   const kind = kinds[node.type];

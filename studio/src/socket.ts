@@ -1,4 +1,4 @@
-// One socket: questions that get an answer, and what the server tells by itself.
+// One WebSocket: requests with their responses, and messages that the server sends without a request.
 
 type Listener = (message: Record<string, unknown> & { on: string }) => void;
 
@@ -7,6 +7,7 @@ class Socket {
   private next = 1;
   private waiting = new Map<number, { resolve: (x: unknown) => void; reject: (why: Error) => void }>();
   private unsent: string[] = [];
+  // Milliseconds to the next attempt; doubled up to 4 seconds while the server does not answer.
   private retry = 250;
   listen: Listener = () => {};
   opened: () => void = () => {};
@@ -22,7 +23,7 @@ class Socket {
     };
     socket.onmessage = (event) => this.receive(JSON.parse(String(event.data)));
     socket.onclose = () => {
-      for (const { reject } of this.waiting.values()) reject(new Error("the studio is not there; it may have been stopped"));
+      for (const { reject } of this.waiting.values()) reject(new Error("the connection to the studio is closed; check that `surefoot studio` is running"));
       this.waiting.clear();
       this.closed();
       setTimeout(() => this.connect(), this.retry);
@@ -35,16 +36,16 @@ class Socket {
       this.listen(message as Record<string, unknown> & { on: string });
       return;
     }
-    const asked = this.waiting.get(message.re as number);
-    if (!asked) return;
+    const request = this.waiting.get(message.re as number);
+    if (!request) return;
     this.waiting.delete(message.re as number);
-    if (typeof message.error === "string") asked.reject(new Error(message.error));
-    else asked.resolve(message.result);
+    if (typeof message.error === "string") request.reject(new Error(message.error));
+    else request.resolve(message.result);
   }
 
-  ask<T>(verb: string, given: Record<string, unknown> = {}): Promise<T> {
+  ask<T>(verb: string, args: Record<string, unknown> = {}): Promise<T> {
     const number = this.next++;
-    const text = JSON.stringify({ ...given, ask: number, do: verb });
+    const text = JSON.stringify({ ...args, ask: number, do: verb });
     return new Promise<T>((resolve, reject) => {
       this.waiting.set(number, { resolve: resolve as (x: unknown) => void, reject });
       if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);

@@ -1,10 +1,12 @@
-// What the page knows. Everything that matters is on the server; this is its picture.
+// State of the page. The server owns documents and runs; this is a copy for display.
 
 import { create } from "zustand";
 import { socket } from "./socket";
 import type { BreakCondition, Check, Doc, Finding, Frame, Graph, Hello, Kind, Op, Row, Status, Summary } from "./types";
 
+// Summaries per watched output, as many as the server stores (graph/run/live_values.py).
 export const RING = 256;
+// Rows of metrics; beyond that every second row is dropped, so that memory and drawing time stay bounded.
 export const MOST_ROWS = 4000;
 
 export type View = "gallery" | "canvas" | "runs";
@@ -91,10 +93,10 @@ export function toast(text: string, kind: Toast["kind"] = "note"): void {
   setTimeout(() => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })), kind === "error" ? 9000 : 4000);
 }
 
-/** Ask, and say why if it is refused. */
-export async function ask<T>(verb: string, given: Record<string, unknown> = {}): Promise<T | null> {
+/** Send a request; show the error and return null if the server refuses it. */
+export async function ask<T>(verb: string, args: Record<string, unknown> = {}): Promise<T | null> {
   try {
-    return await socket.ask<T>(verb, given);
+    return await socket.ask<T>(verb, args);
   } catch (why) {
     toast((why as Error).message, "error");
     return null;
@@ -111,16 +113,17 @@ export function checkOf(s: State): Check | null {
   return s.inside ? (s.doc.inside[s.inside] ?? null) : s.doc.check;
 }
 
-/** The name that a running engine knows a node by: sub-graphs are taken apart there. */
+/** Return the id of a node in the running engine, which flattens sub-graphs. */
 export function flatId(s: Pick<State, "through">, id: string): string {
   return s.through ? `${s.through}__${id}` : id;
 }
 
-/** Whether the run that is on belongs to the document on screen. */
+/** Return whether the current run belongs to the open document. */
 export function running(s: State): boolean {
   return !!s.session && s.session.doc === s.doc?.doc && ["running", "paused", "starting"].includes(s.session.state);
 }
 
+/** Write view and document into the address, so that a reload shows them again. */
 export function remember(): void {
   const s = get();
   const words = new URLSearchParams({ view: s.view });
@@ -133,16 +136,16 @@ export function show(view: View): void {
   remember();
 }
 
-function take(doc: Doc): void {
+function replaceDoc(doc: Doc): void {
   const inside = get().inside && doc.graph.graphs?.[get().inside] ? get().inside : "";
   set(inside ? { doc } : { doc, inside: "", through: "", trail: [] });
 }
 
-/** Out of sub-graphs, up to so many above. */
+/** Leave sub-graphs up to the given position of the trail. */
 export function leave(to: number): void {
   const { trail } = get();
-  const at = trail[to];
-  if (at) set({ ...at, trail: trail.slice(0, to), selected: [], edge: "" });
+  const target = trail[to];
+  if (target) set({ ...target, trail: trail.slice(0, to), selected: [], edge: "" });
 }
 
 export async function openDoc(name: string): Promise<void> {
@@ -155,8 +158,8 @@ export function enter(doc: Doc): void {
   remember();
 }
 
-export async function newDoc(given: { name?: string; template?: string }): Promise<void> {
-  const doc = await ask<Doc>("new", given);
+export async function newDoc(options: { name?: string; template?: string }): Promise<void> {
+  const doc = await ask<Doc>("new", options);
   if (doc) enter(doc);
 }
 
@@ -190,7 +193,7 @@ export async function run(paused = false): Promise<void> {
   const code = Object.entries(s.doc.graph.nodes).filter(([, node]) => node.type === "Code");
   const trust =
     code.length > 0 &&
-    confirm(`This graph has Python of its own in ${code.map(([id]) => id).join(", ")}:\n\n${code.map(([, n]) => String(n.params?.source ?? "")).join("\n\n").slice(0, 2000)}\n\nLet it run?`);
+    confirm(`This graph contains Python code in ${code.map(([id]) => id).join(", ")}:\n\n${code.map(([, n]) => String(n.params?.source ?? "")).join("\n\n").slice(0, 2000)}\n\nRun it?`);
   if (code.length > 0 && !trust) return;
   set({ rows: [], findings: [], values: {}, rings: {}, shares: {}, frames: [] });
   await ask("start", { doc: s.doc.doc, paused, trust });
@@ -202,11 +205,11 @@ export function setTheme(theme: "dark" | "light"): void {
   set({ theme });
 }
 
-function hear(message: Record<string, unknown> & { on: string }): void {
+function onMessage(message: Record<string, unknown> & { on: string }): void {
   const s = get();
   switch (message.on) {
     case "doc":
-      if (s.doc?.doc === message.doc) take(message as unknown as Doc);
+      if (s.doc?.doc === message.doc) replaceDoc(message as unknown as Doc);
       break;
     case "moved":
       moved(message as unknown as { doc: string; moves: Record<string, [number, number] | null>; inside: string; done: number; undone: number; version: number });
@@ -220,7 +223,7 @@ function hear(message: Record<string, unknown> & { on: string }): void {
       break;
     }
     case "status":
-      heardStatus(message as unknown as Status & { values: Record<string, Summary>; news: Row[] });
+      updateStatus(message as unknown as Status & { values: Record<string, Summary>; news: Row[] });
       break;
     case "frames":
       set({ frames: message.frames as Frame[] });
@@ -239,9 +242,9 @@ function hear(message: Record<string, unknown> & { on: string }): void {
   }
 }
 
-function heardStatus(status: Status & { values: Record<string, Summary>; news: Row[] }): void {
+function updateStatus(status: Status & { values: Record<string, Summary>; news: Row[] }): void {
   const s = get();
-  const { values, news, ...rest } = status;
+  const { values, news, ...session } = status;
   const rings = Object.keys(values).length ? { ...s.rings } : s.rings;
   for (const [end, value] of Object.entries(values)) {
     const ring = rings[end] ?? [];
@@ -249,28 +252,28 @@ function heardStatus(status: Status & { values: Record<string, Summary>; news: R
   }
   let rows = news.length ? [...s.rows, ...news] : s.rows;
   if (rows.length > MOST_ROWS) rows = rows.filter((_, i) => i % 2);
-  set({ session: rest, values: { ...s.values, ...values }, rings, rows, shares: status.shares ?? s.shares });
+  set({ session, values: { ...s.values, ...values }, rings, rows, shares: status.shares ?? s.shares });
 }
 
-function moved(told: { doc: string; moves: Record<string, [number, number] | null>; inside: string; done: number; undone: number; version: number }): void {
+function moved(message: { doc: string; moves: Record<string, [number, number] | null>; inside: string; done: number; undone: number; version: number }): void {
   const doc = get().doc;
-  if (!doc || doc.doc !== told.doc) return;
+  if (!doc || doc.doc !== message.doc) return;
   const place = (graph: Graph): Graph => {
     const layout = { ...graph.layout };
-    for (const [id, at] of Object.entries(told.moves)) {
-      if (at) layout[id] = at;
+    for (const [id, position] of Object.entries(message.moves)) {
+      if (position) layout[id] = position;
       else delete layout[id];
     }
     return { ...graph, layout };
   };
-  const inner = told.inside ? doc.graph.graphs?.[told.inside] : undefined;
-  const graph = inner ? { ...doc.graph, graphs: { ...doc.graph.graphs, [told.inside]: place(inner) } } : place(doc.graph);
-  set({ doc: { ...doc, graph, done: told.done, undone: told.undone, version: told.version } });
+  const inner = message.inside ? doc.graph.graphs?.[message.inside] : undefined;
+  const graph = inner ? { ...doc.graph, graphs: { ...doc.graph.graphs, [message.inside]: place(inner) } } : place(doc.graph);
+  set({ doc: { ...doc, graph, done: message.done, undone: message.undone, version: message.version } });
 }
 
 export function begin(): void {
   document.documentElement.dataset.theme = get().theme;
-  socket.listen = hear;
+  socket.listen = onMessage;
   socket.closed = () => set({ online: false });
   socket.opened = () => {
     void (async () => {
@@ -292,7 +295,7 @@ export function begin(): void {
       const name = get().doc?.doc ?? wanted.get("doc");
       if (name && hello.documents.some((d) => d.name === name)) {
         const doc = await ask<Doc>("open", { doc: name });
-        if (doc) get().doc ? take(doc) : set({ doc });
+        if (doc) get().doc ? replaceDoc(doc) : set({ doc });
       } else if (get().view === "canvas") {
         set({ view: "gallery" });
       }
@@ -301,7 +304,7 @@ export function begin(): void {
   socket.connect();
 }
 
-// The same list each time: a selector that makes a new one would never rest.
+// Constants: a selector that returns a new list on every call would render forever.
 export const NO_ROWS: Row[] = [];
 export const NO_FINDINGS: Finding[] = [];
 export const NO_FRAMES: Frame[] = [];

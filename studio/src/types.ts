@@ -1,4 +1,4 @@
-// What goes over the socket, as the server writes it.
+// Messages of the WebSocket; field names are those of the server.
 
 export interface PortType {
   kind: string;

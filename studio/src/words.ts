@@ -1,4 +1,4 @@
-// Numbers and values as people read them.
+// Formats numbers and values for display.
 
 import type { Summary } from "./types";
 
@@ -18,32 +18,33 @@ export function short(x: unknown): string {
 
 export const grouped = (x: number | undefined): string => (x === undefined ? "–" : Math.round(x).toLocaleString("en"));
 
-/** The one number that stands for a value, if there is one. */
-export function level(seen: Omit<Summary, "tick"> | undefined): number | null {
-  if (!seen) return null;
-  if (seen.kind === "array") return seen.mean ?? null;
-  if (seen.kind === "value" && typeof seen.value === "number") return seen.value;
-  if (seen.kind === "parts") return level(Object.values(seen.parts ?? {})[0]);
-  if (seen.kind === "table") {
-    const first = seen.entries?.return ?? seen.entries?.loss ?? Object.values(seen.entries ?? {})[0];
+/** Return the number that represents a value in a curve, or null if it has none. */
+export function level(summary: Omit<Summary, "tick"> | undefined): number | null {
+  if (!summary) return null;
+  if (summary.kind === "array") return summary.mean ?? null;
+  if (summary.kind === "value" && typeof summary.value === "number") return summary.value;
+  if (summary.kind === "parts") return level(Object.values(summary.parts ?? {})[0]);
+  if (summary.kind === "table") {
+    const first = summary.entries?.return ?? summary.entries?.loss ?? Object.values(summary.entries ?? {})[0];
     return typeof first === "number" ? first : null;
   }
   return null;
 }
 
-export function shapeOf(seen: Omit<Summary, "tick"> | undefined): string {
-  if (!seen) return "";
-  if (seen.kind === "array") return `[${seen.shape?.join("×")}]`;
-  if (seen.kind === "parts") return `{${Object.entries(seen.parts ?? {}).map(([name, part]) => `${name} ${shapeOf(part)}`.trim()).join(", ")}}`;
-  if (seen.kind === "value") return short(seen.value);
-  if (seen.kind === "table") return `${Object.keys(seen.entries ?? {}).length} numbers`;
-  if (seen.kind === "list") return `${seen.length} items`;
-  return seen.kind;
+export function shapeOf(summary: Omit<Summary, "tick"> | undefined): string {
+  if (!summary) return "";
+  if (summary.kind === "array") return `[${summary.shape?.join("×")}]`;
+  if (summary.kind === "parts") return `{${Object.entries(summary.parts ?? {}).map(([name, part]) => `${name} ${shapeOf(part)}`.trim()).join(", ")}}`;
+  if (summary.kind === "value") return short(summary.value);
+  if (summary.kind === "table") return `${Object.keys(summary.entries ?? {}).length} numbers`;
+  if (summary.kind === "list") return `${summary.length} items`;
+  return summary.kind;
 }
 
+/** Split `node.port` at the last dot. */
 export const endsOf = (end: string): [string, string] => {
-  const at = end.lastIndexOf(".");
-  return [end.slice(0, at), end.slice(at + 1)];
+  const dot = end.lastIndexOf(".");
+  return [end.slice(0, dot), end.slice(dot + 1)];
 };
 
 export function ago(seconds: number): string {

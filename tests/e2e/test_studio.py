@@ -21,7 +21,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 Page, expect = playwright.Page, playwright.expect
 ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 PATIENCE = (
-    90_000  # milliseconds: the machine may be busy with other tests; nothing here waits without being told of an end
+    90_000  # milliseconds: the machine may be busy with other tests; every wait ends on an event, not on a timeout
 )
 expect.set_options(timeout=PATIENCE)
 
@@ -297,14 +297,14 @@ def test_a_run_is_paused_stepped_and_an_edge_is_watched(page) -> None:
     )
     expect(page.get_by_test_id("edge-values")).to_contain_text("[8] float64")
     expect(page.get_by_test_id("live-step.rewards")).to_contain_text("1")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     state(page, "running")
     page.wait_for_function("() => (window.studio.get().rings['step.rewards'] ?? []).length > 8")
     page.wait_for_function("() => Object.keys(window.studio.get().shares).includes('trainer')")
     expect(page.locator(".scrub")).to_contain_text("live")
-    page.get_by_label("look back").press("Home")
+    page.get_by_label("tick to show").press("Home")
     expect(page.locator(".scrub")).not_to_contain_text("live")
-    page.get_by_label("look back").press("End")
+    page.get_by_label("tick to show").press("End")
     expect(page.locator(".scrub")).to_contain_text("live")
     expect(page.get_by_test_id("scene-0").first).to_be_visible()
     first = page.evaluate("() => window.studio.get().frames[0].states[0]")
@@ -446,7 +446,7 @@ def test_a_node_is_dragged_in_a_preset_is_one_click_and_any_earlier_state_comes_
     page.wait_for_function("was => JSON.stringify(window.studio.get().doc.graph.layout) !== was", arg=placed)
     expect(page.get_by_label("map of the whole graph")).to_be_visible()
     page.get_by_role("tab", name="History").click()
-    page.get_by_role("button", name="as it was opened first").click()
+    page.get_by_role("button", name="before the first change").click()
     expect(page.locator(".react-flow__node")).to_have_count(7)
     page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.rollout_steps === 32")
 
@@ -457,7 +457,7 @@ def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
     page.get_by_test_id("node-action").locator(".card-head").click(modifiers=["Shift"])
     assert sorted(selected(page)) == ["action", "agent"]
     page.keyboard.press("g")
-    page.get_by_label("called").fill("brain")
+    page.get_by_label("group name").fill("brain")
     page.keyboard.press("Enter")
     page.get_by_test_id("node-brain").wait_for()
     assert page.evaluate("() => window.studio.get().doc.check.ok")
@@ -466,7 +466,7 @@ def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
     picture(page, "inside")
     page.get_by_test_id("node-agent").locator(".card-head").click()
     page.keyboard.press("g")
-    page.get_by_label("called").fill("core")
+    page.get_by_label("group name").fill("core")
     page.keyboard.press("Enter")
     page.get_by_test_id("node-core").dblclick()
     expect(page.locator(".crumbs button")).to_have_count(2)
@@ -480,7 +480,7 @@ def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
     page.wait_for_function("() => window.studio.get().doc.graph.graphs.brain.nodes.agent.params.hidden?.[0] === 8")
     page.locator(".crumbs button").click()
     page.get_by_test_id("node-brain").locator(".card-head").click()
-    page.get_by_role("button", name="Un-group").click()
+    page.get_by_role("button", name="Ungroup").click()
     page.get_by_test_id("node-agent").wait_for()
     assert page.evaluate("() => window.studio.get().doc.graph.nodes.agent.params.hidden") == [8]
     assert page.evaluate("() => window.studio.get().doc.check.ok")
@@ -540,7 +540,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
         expect(found).to_contain_text("running")
         expect(found.locator(".shares div")).to_have_count(
             2
-        )  # what mattered is said after six trials, without a reload
+        )  # the importance is shown after six trials, without a reload
         expect(found.locator("tbody tr", has_text="pruned").first).to_be_visible()
         expect(found.get_by_role("group", name=re.compile("^best so far, now"))).to_be_visible()
     finally:

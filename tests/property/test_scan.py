@@ -139,10 +139,10 @@ def test_memory_gives_the_same_with_and_without_the_kernel(kind: str, monkeypatc
     torch.manual_seed(0)
     memory = Memory(kind, 5, 24, ortho_init=True)
     x, start = torch.randn(12, 3, 5), torch.rand(12, 3) < 0.2
-    by_kernel = memory.forward(x, memory.nothing(3), start)
+    by_kernel = memory.forward(x, memory.empty(3), start)
     grads = torch.autograd.grad(by_kernel[0].square().sum(), list(memory.parameters()))
     monkeypatch.setattr(native, "kernel", None)
-    by_torch = memory.forward(x, memory.nothing(3), start)
+    by_torch = memory.forward(x, memory.empty(3), start)
     expected = torch.autograd.grad(by_torch[0].square().sum(), list(memory.parameters()))
     for one, other in zip((*by_kernel, *grads), (*by_torch, *expected), strict=True):
         assert torch.allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -45,28 +45,28 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     from surefoot.cli.dashboard.screen import make_screen
     from surefoot.errors import Diverged
     from surefoot.telemetry.export.page import write_report
-    from surefoot.train.diagnose.auto_recover import Patient
+    from surefoot.train.diagnose.auto_recover import RecoveringRun
     from surefoot.train.interrupt import GentleStop
 
     screen = make_screen(display)
-    patient = Patient(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
+    recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
     ending = "finished"
     try:
         with GentleStop() as stop:
             screen.open(header_of(run))
-            for moment in patient.moments(lambda: stop.requested):
+            for moment in recovering.moments(lambda: stop.requested):
                 screen.show(moment)
-            if stop.requested or patient.given_up:
-                ending = "stopped by the doctor" if patient.given_up else "interrupted"
-        patient.run.close("finished" if ending == "finished" else "interrupted", patient.given_up or "")
+            if stop.requested or recovering.stop_reason:
+                ending = "stopped by the doctor" if recovering.stop_reason else "interrupted"
+        recovering.run.close("finished" if ending == "finished" else "interrupted", recovering.stop_reason or "")
     except BaseException as error:
         screen.close(f"stopped by {type(error).__name__}")
-        patient.run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
+        recovering.run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
         raise
-    if patient.run.recorder.path is not None:
-        write_report(patient.run.directory.path, patient.run.directory.report)
+    if recovering.run.recorder.path is not None:
+        write_report(recovering.run.directory.path, recovering.run.directory.report)
     screen.close(ending)
-    return 1 if patient.given_up else 0
+    return 1 if recovering.stop_reason else 0
 
 
 def live_doctor(mode: DoctorMode) -> LiveDoctor | None:

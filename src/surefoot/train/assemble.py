@@ -64,10 +64,12 @@ def assemble(
         )
     world = make_world(_env_of(env), workers=0 if _can_be_made_again(env) else collect.get("workers", 0))
     spec = make_spec(world.name, world.action, preset_name=preset_name, settings=settings)
+    # An env object that was passed cannot be copied, so its number of streams is fixed.
     fixed = world.num_envs if not _can_be_made_again(env) else None
     if fixed is not None and ppo.get("envs", fixed) != fixed:
         raise ConfigError(f"n_envs is {ppo['envs']} but the env that you passed has {fixed}; leave n_envs out")
     spec = replace(spec, ppo=keep_rollout(spec.ppo, set(ppo), spec.preset, fixed))
+    # VecNormalize scales rewards by the deviation of discounted returns, so both discounts must agree.
     if tagged is not None and tagged.gamma not in (None, spec.ppo.gamma):
         raise ConfigError(
             f"VecNormalize has gamma={tagged.gamma} and PPO gamma={spec.ppo.gamma}; they must be equal: leave gamma "
@@ -147,6 +149,7 @@ def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None
         total = 0
     if total < 1:
         raise ConfigError(f"total_timesteps is {total_timesteps!r}; it must be a whole number, at least 1")
+    # As SB3's reset_num_timesteps: counters restart, weights and optimizer do not.
     if fresh:
         training.collector.env_steps = training.learner.updates = 0
     training.spec = replace(training.spec, total_steps=training.env_steps + total)

@@ -86,6 +86,7 @@ class PPO:
         n_envs: int | None = None,
         **aliases: Any,
     ) -> None:
+        # All parameters by name: they are settings under SB3's names, which `assemble` translates.
         arguments = dict(locals())
         not_settings = ("self", "policy", "env", "tensorboard_log", "verbose", "preset", "aliases")
         # None is a value of target_kl and clip_range_vf; of these three it means "not passed", as in SB3.
@@ -225,6 +226,7 @@ class PPO:
         changed = {"ppo": saved.spec.ppo.replace(**ppo), "collect": saved.spec.collect.replace(**collect)}
         if net:
             raise ConfigError(f"{', '.join(net)} cannot be changed in a saved network; create a new PPO instead")
+        # Without __init__, which would build a new policy and need an env.
         model = cls.__new__(cls)
         built = policy_from_description(saved.parts["policy"]) if policy is None else own_policy(policy)
         assert built is not None
@@ -245,6 +247,7 @@ class PPO:
         parts, before = self._state(), self.spec
         world = open_world(env, before.ppo.envs, before.collect.workers)
         refuse_other_spaces(self.spaces.observation, self.spaces.action, world)
+        # The same batch size as before, so that learning does not change with the number of streams.
         ppo = before.ppo.replace(envs=world.num_envs, rollout_steps=max(1, before.ppo.batch_size // world.num_envs))
         training = Training(replace(before, env=world.name, ppo=ppo), world=world, policy=self.policy)
         note = move_in(training, parts, came_from=before.env)

@@ -73,6 +73,7 @@ class Run:
             try:
                 report = self.training.update()
             except WorkersLost:
+                # The updates so far are complete: save them, so that the run can be resumed with new workers.
                 self._tell_losses()
                 self._keep()
                 raise
@@ -131,6 +132,7 @@ class Run:
     def save(self, *, best: bool = False) -> int:
         """Write a checkpoint and return its number, the number of updates."""
         step, root = self.training.learner.updates, self.directory.checkpoints
+        # A large rollout may pass several of these; the next one is after the current step.
         while self.next_checkpoint <= self.training.env_steps:
             self.next_checkpoint += self.spec.checkpoint_every
         self.recorder.begin_sync()
@@ -176,6 +178,7 @@ class Run:
             if self._eval_world is not None:
                 self._eval_world.close()
         finally:
+            # Also after an error above: a lock that remains would refuse to resume the run in this process.
             self.lock.__exit__(None, None, None)
 
     def _evaluate(self, stop: Callable[[], bool]) -> EvalPoint | None:
@@ -183,6 +186,7 @@ class Run:
         spec, steps = self.spec, self.training.env_steps
         while self.next_eval <= steps:
             self.next_eval += spec.eval_every
+        # Made on first use and reused, since making an env may take seconds.
         if self._eval_world is None:
             self._eval_world = self.training.make(min(spec.eval_episodes, EVAL_STREAMS))
         seed = spec.seed + EVAL_SEED_OFFSET
@@ -202,6 +206,7 @@ class Run:
             self.recorder.event("evaluation_failed", str(why))
             self.notes.append(f"evaluation stopped: {why}")
             return None
+        # Stopped in between: the mean of some episodes is not comparable with the best so far.
         if len(played.returns) < spec.eval_episodes:
             return None
         is_best = played.mean > self.best_mean
@@ -271,6 +276,7 @@ def resume_run(
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
+        # The record of updates after the checkpoint is removed: they are trained and recorded again.
         truncate_after(directory.telemetry, checkpoint.step)
         if doctor and directory.telemetry.exists():
             doctor.catch_up(directory.telemetry)
@@ -343,6 +349,7 @@ def versions() -> dict[str, str]:
 def git_commit(where: Path) -> str | None:
     """Return the commit checked out at `where`; None if it is not a git work tree."""
     try:
+        # 2 seconds: a slow network drive must not delay the start of a run.
         result = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=where, capture_output=True, text=True, timeout=2, check=False
         )

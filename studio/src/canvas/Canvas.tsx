@@ -32,8 +32,9 @@ type Fits = Record<string, { ok: boolean; why: string; delay: boolean }>;
 const nodeTypes = { card: NodeCard };
 const edgeTypes = { wire: Wire };
 const NO_EDGES: Edge[] = [];
+// Zoom below which a card shows only its name: port names are too small to read there.
 const FAR = 0.35;
-/** Beyond so many nodes, what is off the screen is not there, and from afar edges are only drawn. */
+/** Above this number of nodes only visible elements are rendered, and edges of a zoomed-out graph cannot be selected. */
 const MANY = 60;
 const FIT = { padding: 0.12, maxZoom: 1 };
 const KEYS = ["Shift", "Meta", "Control"];
@@ -51,16 +52,16 @@ const Around = memo(function Around({ far }: { far: boolean }) {
   );
 });
 
-/** All edges of a large graph in one picture below its cards. */
+/** All edges of a large graph in one SVG element below the cards. */
 function Lines({ nodes, edges }: { nodes: Node[]; edges: Edge[] }) {
   const ends = useMemo(() => {
-    const found = new Map<string, number>();
+    const rows = new Map<string, number>();
     for (const { id, data } of nodes) {
       const { inputs, outputs } = data as CardData;
-      inputs.forEach((port, n) => found.set(`i${id}.${port.name}`, rowOf(n)));
-      outputs.forEach((port, n) => found.set(`o${id}.${port.name}`, rowOf(inputs.length + n)));
+      inputs.forEach((port, n) => rows.set(`i${id}.${port.name}`, rowOf(n)));
+      outputs.forEach((port, n) => rows.set(`o${id}.${port.name}`, rowOf(inputs.length + n)));
     }
-    return found;
+    return rows;
   }, [nodes]);
   const at = new Map(nodes.map((n) => [n.id, n.position]));
   return (
@@ -115,11 +116,11 @@ export async function connect(source: string, target: string): Promise<boolean> 
   const s = get();
   if (!s.doc) return false;
   const done = await ask<{ delay: unknown }>("connect", { doc: s.doc.doc, source, target, inside: s.inside });
-  if (done?.delay) toast(`${source} → ${target} goes back, so it takes effect a tick later`);
+  if (done?.delay) toast(`${source} → ${target} closes a cycle, so its value arrives one tick later`);
   return done !== null;
 }
 
-export function removeChosen(): void {
+export function removeSelected(): void {
   const s = get();
   const ops: Op[] = s.edge ? [{ op: "disconnect", to: s.edge }] : s.selected.map((id) => ({ op: "remove", id }));
   if (ops.length === 0) return;
@@ -187,7 +188,7 @@ function Flow() {
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
       };
       const [x, y] = places[id] ?? [0, 0];
-      // Told rather than measured: from afar there are no handles to measure.
+      // Handle positions are computed, not measured: a zoomed-out card has no handles to measure.
       const handles = [
         ...shown.map((port, n) => ({ id: port.name, type: "target", position: Position.Left, x: edgeOf("in"), y: rowOf(n) - HANDLE / 2, width: HANDLE, height: HANDLE })),
         ...outputs.map((port, n) => ({ id: port.name, type: "source", position: Position.Right, x: edgeOf("out") - HANDLE, y: rowOf(shown.length + n) - HANDLE / 2, width: HANDLE, height: HANDLE })),
@@ -201,7 +202,7 @@ function Flow() {
       const old = new Map(before.map((n) => [n.id, n]));
       return cards.map((card) => {
         const was = old.get(card.id);
-        // What is off the screen is never measured, and counts when the whole is to be seen.
+        // React Flow does not measure cards outside the viewport, but fitView needs their sizes.
         const measured = was?.measured ?? { width: WIDTH, height: (card.data as CardData).height };
         return was?.dragging ? { ...card, position: was.position, measured, dragging: true } : { ...card, measured };
       });
@@ -230,7 +231,7 @@ function Flow() {
       const node = graph.nodes[source];
       const known = check?.outputs[edge.from]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
       const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, floor: floors.get(part(source)) ?? 0, lane: edge.delay ? laneOf(part(source)) : 0 };
-      return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", a tick later" : ""}` };
+      return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", one tick later" : ""}` };
     });
   }, [graph, doc, inside, kinds, places, chosenEdge]);
 
@@ -261,23 +262,23 @@ function Flow() {
     }, 250);
   };
 
-  // Only what is on the screen is looked at.
+  // Watch only the outputs in the viewport: the server summarises every watched output several times per second.
   const watch = useCallback(() => {
     const s = get();
-    const here = graphOf(s);
-    if (!here || s.view !== "canvas") return;
+    const current = graphOf(s);
+    if (!current || s.view !== "canvas") return;
     const { x, y, zoom } = flow.getViewport();
     const box = document.querySelector(".react-flow")?.getBoundingClientRect();
     if (!box) return;
     const left = -x / zoom;
     const top = -y / zoom;
-    const there = new Set(flow.getNodes().filter((n) => n.position.x + WIDTH > left && n.position.x < left + box.width / zoom && n.position.y + 300 > top && n.position.y < top + box.height / zoom).map((n) => n.id));
+    const visible = new Set(flow.getNodes().filter((n) => n.position.x + WIDTH > left && n.position.x < left + box.width / zoom && n.position.y + 300 > top && n.position.y < top + box.height / zoom).map((n) => n.id));
     const ends = new Set<string>();
-    if (zoom > 0.38) for (const edge of here.edges) {
+    if (zoom > 0.38) for (const edge of current.edges) {
       const [a, port] = endsOf(edge.from);
-      if (there.has(a) || there.has(endsOf(edge.to)[0])) ends.add(`${flatId(s, a)}.${port}`);
+      if (visible.has(a) || visible.has(endsOf(edge.to)[0])) ends.add(`${flatId(s, a)}.${port}`);
     }
-    const picked = here.edges.find((e) => e.to === s.edge);
+    const picked = current.edges.find((e) => e.to === s.edge);
     if (picked) {
       const [a, port] = endsOf(picked.from);
       ends.add(`${flatId(s, a)}.${port}`);
@@ -306,7 +307,7 @@ function Flow() {
     return () => clearTimeout(soon);
   }, [doc?.doc, inside, flow, code]);
 
-  // Back from a dialog the keyboard should be where the node is.
+  // After a dialog has closed, return keyboard focus to the selected node.
   useEffect(() => {
     if (chosen.length !== 1) return;
     const soon = setTimeout(() => {
@@ -316,7 +317,7 @@ function Flow() {
     return () => clearTimeout(soon);
   }, [chosen, nodes.length]);
 
-  // Made once: what changes its identity makes React Flow tell all its parts.
+  // Created once: a handler with a new identity makes React Flow update all its components.
   const reactions = useMemo(
     () => ({
       onNodeDragStart: () => {
@@ -385,9 +386,9 @@ function Flow() {
       {many && far && <Lines nodes={nodes} edges={edges} />}
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">
-          <h2>An empty canvas</h2>
+          <h2>The canvas is empty</h2>
           <p>
-            Press <kbd>A</kbd> to add a node, <kbd>C</kbd> to connect the chosen one, <kbd>?</kbd> for all keys.
+            Press <kbd>A</kbd> to add a node, <kbd>C</kbd> to connect the selected node, <kbd>?</kbd> for all keyboard shortcuts.
           </p>
         </div>
       )}

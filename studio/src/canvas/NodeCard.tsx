@@ -17,23 +17,23 @@ export interface CardData extends Record<string, unknown> {
   feeds: string[];
   params: [string, unknown][];
   findings: CheckFinding[];
-  /** From afar a card is a name on a plate: hundreds of nodes have thousands of ports. */
+  /** Zoomed out: show only the name, because hundreds of nodes have thousands of ports to draw. */
   far: boolean;
   height: number;
 }
 
-/** What goes out now, where it goes out: on the edge itself it would hide what lies behind. */
+/** Current value of an output, beside its port: a label on the edge would cover other nodes. */
 function Live({ end }: { end: string }) {
-  const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
+  const summary = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
-  if (!seen) return null;
-  const now = level(seen);
-  const shape = shapeOf(seen);
+  if (!summary) return null;
+  const now = level(summary);
+  const shape = shapeOf(summary);
   return (
     <span className="live" data-testid={`live-${end}`} title={shape}>
       {ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
       {now !== null && <b>{short(now)}</b>}
-      {seen.kind === "array" && <i>{shape}</i>}
+      {summary.kind === "array" && <i>{shape}</i>}
     </span>
   );
 }
@@ -65,7 +65,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
   });
   const failed = useStudio((s) => (s.session?.doc === s.doc?.doc && s.session?.error && inside(s.session.error.node) ? s.session.error : null));
   const next = useStudio((s) => s.session?.state === "paused" && s.session.doc === s.doc?.doc && inside(s.session.next ?? ""));
-  const told = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open" && f.node === data.id).length : 0));
+  const open = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open" && f.node === data.id).length : 0));
   const errors = data.findings.filter((f) => f.level === "error");
   const lints = data.findings.filter((f) => f.level === "lint");
   const worst = failed ? "failed" : errors.length ? "wrong" : "";
@@ -76,13 +76,13 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
         <b>{data.id}</b>
         <small>{data.type.replace(/Node$/, "")}</small>
         <span className="badges">
-          {told > 0 && (
-            <button type="button" className="badge doctor nodrag" title="what the doctor found here" onClick={() => set({ drawer: "doctor" })}>
-              ✚ {told}
+          {open > 0 && (
+            <button type="button" className="badge doctor nodrag" title="findings of the doctor for this node" onClick={() => set({ drawer: "doctor" })}>
+              ✚ {open}
             </button>
           )}
           {lints.length > 0 && <span className="badge lint" title={lints.map((f) => f.message).join("\n")}>!</span>}
-          {share > 0 && <span className="badge share" title="share of the time">{share}%</span>}
+          {share > 0 && <span className="badge share" title="share of the computing time">{share}%</span>}
         </span>
       </div>
       {share > 0 && <div className="heat" style={{ width: `${share}%` }} />}

@@ -13,8 +13,8 @@ export interface WireData extends Record<string, unknown> {
   lane: number;
 }
 
-/** Under everything, with round corners: a way back should not cross what it goes back past. */
-function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, lane: number): [string, number, number] {
+/** Path of a backward edge: below all cards, with round corners, so that it does not cross them. */
+function backwardPath(x1: number, y1: number, x2: number, y2: number, floor: number, lane: number): [string, number, number] {
   const y = floor + 34 + lane * 26;
   const out = x1 + 26 + lane * 9;
   const into = x2 - 26 - lane * 9;
@@ -22,32 +22,32 @@ function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, 
   const down = y > y1 ? 1 : -1;
   const up = y2 < y ? -1 : 1;
   const path = `M${x1},${y1} L${out - r},${y1} Q${out},${y1} ${out},${y1 + r * down} L${out},${y - r * down} Q${out},${y} ${out - r},${y} L${into + r},${y} Q${into},${y} ${into},${y + r * up} L${into},${y2 - r * up} Q${into},${y2} ${into + r},${y2} L${x2},${y2}`;
-  const along = [0.5, 0.35, 0.65, 0.2, 0.8][lane % 5] ?? 0.5; // so that the words of two lanes stand side by side
+  const along = [0.5, 0.35, 0.65, 0.2, 0.8][lane % 5] ?? 0.5; // labels of neighbouring lanes must not overlap
   return [path, into + (out - into) * along, y];
 }
 
 function Line({ x1, y1, x2, y2, data, chosen }: { x1: number; y1: number; x2: number; y2: number; data: WireData; chosen: boolean }) {
   const bend = Math.max(40, Math.abs(x2 - x1) / 2);
-  const path = data.delay !== null && x2 < x1 + 40 ? wayBack(x1, y1, x2, y2, data.floor, data.lane)[0] : `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+  const path = data.delay !== null && x2 < x1 + 40 ? backwardPath(x1, y1, x2, y2, data.floor, data.lane)[0] : `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
   return <path d={path} stroke={data.colour} strokeWidth={chosen ? 8 : 4} strokeDasharray={data.delay ? "14 10" : undefined} />;
 }
 
-/** An edge of a large graph seen from afar: drawn, no more. */
+/** Edge of a large, zoomed-out graph: no label and no events. */
 export const FarLine = memo(Line, (a, b) => a.x1 === b.x1 && a.y1 === b.y1 && a.x2 === b.x2 && a.y2 === b.y2 && a.data === b.data && a.chosen === b.chosen);
 
-/** Words on edges shrink less than the graph does. */
+/** Scale of edge labels: they shrink less than the graph, to stay readable. */
 const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.round(3.3 / zoom) / 4));
 
 function Live({ end, x, y }: { end: string; x: number; y: number }) {
   const size = useStore((s) => readable(s.transform[2]));
-  const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
+  const summary = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
-  if (!seen) return null;
-  const now = level(seen);
+  if (!summary) return null;
+  const now = level(summary);
   return (
     <EdgeLabelRenderer>
       <div className="label" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} data-testid={`label-${end}`}>
-        <span>{shapeOf(seen).slice(0, 28)}</span>
+        <span>{shapeOf(summary).slice(0, 28)}</span>
         {now !== null && <b>{short(now)}</b>}
         {ring && ring.length > 2 && <Spark values={ring.slice(-48).map(level)} width={46} height={14} />}
       </div>
@@ -66,7 +66,7 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
   if (!data) return null;
   const back = data.delay !== null && targetX < sourceX + 40;
   const [path, x, y] = back
-    ? wayBack(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
+    ? backwardPath(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
     : getBezierPath({ sourceX, sourceY, sourcePosition: props.sourcePosition, targetX, targetY, targetPosition: props.targetPosition, curvature: 0.3 });
   const initial = data.delay?.initial;
   return (
@@ -74,8 +74,8 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
       <BaseEdge path={path} style={{ stroke: data.colour, strokeWidth: selected ? 3.5 : 2, strokeDasharray: data.delay ? "7 5" : undefined, opacity: selected ? 1 : 0.85 }} interactionWidth={near ? 16 : 0} />
       {data.delay && near && (
         <EdgeLabelRenderer>
-          <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} title={`a tick later; in the first tick it reads ${initial === undefined ? "nothing" : short(initial)}`}>
-            one tick later{initial !== undefined && <b> · first {short(initial)}</b>}
+          <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} title={`The value arrives one tick later; in the first tick it is ${initial === undefined ? "empty" : short(initial)}.`}>
+            one tick later{initial !== undefined && <b> · initial {short(initial)}</b>}
           </div>
         </EdgeLabelRenderer>
       )}

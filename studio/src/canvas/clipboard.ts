@@ -1,4 +1,4 @@
-// Nodes as text: what is copied here can be pasted in another tab, or into a file.
+// Copies nodes as JSON text, which can be pasted in another tab or into a file.
 
 import { get, graphOf, op, set, toast } from "../store";
 import type { Graph, GraphEdge, GraphNode, Op } from "../types";
@@ -11,7 +11,7 @@ interface Clip {
   layout: Record<string, [number, number]>;
 }
 
-let kept = "";
+let lastCopy = "";
 
 export function freeName(wanted: string, graph: Graph, also: Set<string> = new Set()): string {
   const base = wanted.replace(/[^A-Za-z0-9_]/g, "_").replace(/^[^A-Za-z_]/, "n") || "node";
@@ -30,33 +30,33 @@ export function copy(ids: string[]): void {
     edges: graph.edges.filter((e) => chosen.has(endsOf(e.from)[0]) && chosen.has(endsOf(e.to)[0])),
     layout: Object.fromEntries(ids.map((id) => [id, graph.layout?.[id] ?? [0, 0]])),
   };
-  kept = JSON.stringify(clip);
-  void navigator.clipboard?.writeText(kept).catch(() => {});
+  lastCopy = JSON.stringify(clip);
+  void navigator.clipboard?.writeText(lastCopy).catch(() => {});
   toast(`copied ${ids.length} node${ids.length > 1 ? "s" : ""}`);
 }
 
 export async function paste(): Promise<void> {
   const graph = graphOf(get());
   if (!graph) return;
-  let text = kept;
+  let text = lastCopy;
   try {
-    text = (await navigator.clipboard.readText()) || kept;
+    text = (await navigator.clipboard.readText()) || lastCopy;
   } catch {
-    // without leave to read the clipboard, what was copied in this tab is what there is
+    // Without permission to read the clipboard, paste the last copy of this tab.
   }
   let clip: Clip;
   try {
     clip = JSON.parse(text) as Clip;
     if (clip.format !== "surefoot.clip") throw new Error();
   } catch {
-    toast("there is nothing of the studio's on the clipboard", "error");
+    toast("the clipboard does not contain nodes; copy some with Ctrl+C first", "error");
     return;
   }
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const names: Record<string, string> = {};
   for (const id of Object.keys(clip.nodes)) {
-    names[id] = freeName(id, graph, taken);
-    taken.add(names[id] as string);
+    names[id] = freeName(id, graph, used);
+    used.add(names[id] as string);
   }
   const ops: Op[] = Object.entries(clip.nodes).map(([id, node]) => {
     const [x, y] = clip.layout[id] ?? [0, 0];

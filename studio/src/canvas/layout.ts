@@ -1,4 +1,4 @@
-// Where nodes go when nobody has placed them: in layers by what feeds what, delayed edges left out.
+// Automatic layout: nodes in layers along the edges; delayed edges are ignored, because they close cycles.
 
 import dagre from "@dagrejs/dagre";
 import { portsOf } from "../ports";
@@ -7,7 +7,7 @@ import { endsOf } from "../words";
 
 export const WIDTH = 212;
 
-// As theme.css has it: the coloured edge and the head, a line, then a row for each port.
+// Must match theme.css: the height of the card's head with its borders, then one row per port.
 const HEAD = 45;
 const ROW = 22;
 export const HANDLE = 12;
@@ -16,10 +16,10 @@ export function heightOf(inputs: number, outputs: number): number {
   return HEAD + ROW * Math.max(1, inputs + outputs) + 9;
 }
 
-/** The middle of a card's nth row, from its top. */
+/** Return the centre of row n of a card, measured from the top. */
 export const rowOf = (n: number): number => HEAD + ROW * n + ROW / 2;
 
-/** Where an edge leaves or reaches a card, from its left. */
+/** Return where an edge leaves or enters a card, measured from the left. */
 export const edgeOf = (side: "in" | "out"): number => (side === "in" ? 1 - HANDLE / 2 : WIDTH - 1 + HANDLE / 2);
 
 export function arranged(graph: Graph, kinds: Record<string, Kind>, graphs: Record<string, Graph> | undefined): Record<string, [number, number]> {
@@ -32,21 +32,21 @@ export function arranged(graph: Graph, kinds: Record<string, Kind>, graphs: Reco
   }
   for (const edge of graph.edges) if (!edge.delay) flow.setEdge(endsOf(edge.from)[0], endsOf(edge.to)[0]);
   dagre.layout(flow);
-  const found: Record<string, [number, number]> = {};
+  const places: Record<string, [number, number]> = {};
   for (const id of Object.keys(graph.nodes)) {
     const { x, y, width, height } = flow.node(id) as { x: number; y: number; width: number; height: number };
-    found[id] = [Math.round((x - width / 2) / 10) * 10, Math.round((y - height / 2) / 10) * 10];
+    places[id] = [Math.round((x - width / 2) / 10) * 10, Math.round((y - height / 2) / 10) * 10];
   }
-  return found;
+  return places;
 }
 
-/** Tells for each node which part of the graph it is in: parts are what no edge joins. */
+/** Return a function that maps a node to its connected component (union-find). */
 export function parts(graph: Graph): (id: string) => string {
   const above = new Map<string, string>();
   const top = (id: string): string => {
-    let at = id;
-    for (let next = above.get(at); next !== undefined; next = above.get(at)) at = next;
-    return at;
+    let root = id;
+    for (let next = above.get(root); next !== undefined; next = above.get(root)) root = next;
+    return root;
   };
   for (const edge of graph.edges) {
     const [a, b] = [top(endsOf(edge.from)[0]), top(endsOf(edge.to)[0])];

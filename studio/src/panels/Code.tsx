@@ -4,32 +4,32 @@ import { ask, set, toast, useStudio } from "../store";
 const MARK = /#\s*\[?node ([A-Za-z0-9_]+)/;
 const WORDS = /(#.*$)|("""[\s\S]*?"""|"[^"\n]*"|'[^'\n]*')|\b(def|class|return|if|elif|else|for|in|while|import|from|as|with|not|and|or|is|None|True|False|lambda|yield|raise|try|except|finally|assert|pass|break|continue)\b|\b(\d[\d_.e-]*)\b/g;
 
-/** For each line, whether it lies in a text of several lines. */
+/** Return for each line whether it is part of a triple-quoted string. */
 function inText(lines: string[]): boolean[] {
   let inside = false;
   return lines.map((line) => {
     const marks = line.split('"""').length - 1;
-    const here = inside || marks > 0;
+    const part = inside || marks > 0;
     if (marks % 2) inside = !inside;
-    return here;
+    return part;
   });
 }
 
 function coloured(line: string): React.ReactNode[] {
-  const found: React.ReactNode[] = [];
+  const parts: React.ReactNode[] = [];
   let at = 0;
   for (const hit of line.matchAll(WORDS)) {
-    if (hit.index > at) found.push(line.slice(at, hit.index));
+    if (hit.index > at) parts.push(line.slice(at, hit.index));
     const kind = hit[1] ? "k-comment" : hit[2] ? "k-text" : hit[3] ? "k-word" : "k-number";
-    found.push(
+    parts.push(
       <span key={hit.index} className={kind}>
         {hit[0]}
       </span>,
     );
     at = hit.index + hit[0].length;
   }
-  found.push(line.slice(at));
-  return found;
+  parts.push(line.slice(at));
+  return parts;
 }
 
 export function Program({ text, chosen, onPick }: { text: string; chosen?: string; onPick?: (id: string) => void }) {
@@ -44,11 +44,11 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
     <pre className="program" role="region" tabIndex={0} aria-label="exported program">
       {lines.map((line, i) => {
         const node = MARK.exec(line)?.[1];
-        const here = !!chosen && node === chosen;
-        const ref = here && !met ? first : undefined;
-        if (here) met = true;
+        const current = !!chosen && node === chosen;
+        const ref = current && !met ? first : undefined;
+        if (current) met = true;
         return (
-          <div key={i} ref={ref} className={`line ${here ? "here" : ""}`} onClick={() => node && onPick?.(node)}>
+          <div key={i} ref={ref} className={`line ${current ? "here" : ""}`} onClick={() => node && onPick?.(node)}>
             <i aria-hidden="true">{i + 1}</i>
             <code>{texts[i] ? <span className="k-text">{line}</span> : coloured(line)}</code>
           </div>
@@ -75,17 +75,17 @@ export function CodePane() {
   useEffect(() => {
     if (!doc) return;
     if (!doc.check.ok) {
-      setWhy("The graph has errors; once it holds together its program is shown here.");
+      setWhy("The graph has errors. Fix them to see its program.");
       return;
     }
-    let gone = false;
-    void ask<{ text: string }>("export", { doc: doc.doc, style }).then((found) => {
-      if (gone) return;
-      setWhy(found ? "" : "This graph cannot be written out in this style.");
-      if (found) setText(found.text);
+    let cancelled = false;
+    void ask<{ text: string }>("export", { doc: doc.doc, style }).then((result) => {
+      if (cancelled) return;
+      setWhy(result ? "" : "This graph cannot be exported in this style.");
+      if (result) setText(result.text);
     });
     return () => {
-      gone = true;
+      cancelled = true;
     };
   }, [doc?.doc, doc?.version, style, doc?.check.ok]);
   if (!doc) return null;
@@ -100,7 +100,7 @@ export function CodePane() {
             </button>
           ))}
         </div>
-        <span className="quiet">{style === "script" ? "imports surefoot" : "needs torch, numpy and gymnasium alone"} · {text.split("\n").length} lines</span>
+        <span className="quiet">{style === "script" ? "imports surefoot" : "needs only torch, numpy and gymnasium"} · {text.split("\n").length} lines</span>
         <span className="grow" />
         <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => toast("copied"))}>Copy</button>
         <button type="button" onClick={() => download(file, text)}>Download</button>

@@ -3,7 +3,7 @@ import { addNode, connect } from "../canvas/Canvas";
 import { portsOf } from "../ports";
 import { ask, enter, get, graphOf, openDoc, set, toast, useStudio } from "../store";
 import type { Doc } from "../types";
-import { found } from "./Palette";
+import { matchingKinds } from "./Palette";
 
 const close = () => set({ dialog: "" });
 
@@ -29,17 +29,17 @@ interface Choice {
   off?: boolean;
 }
 
-/** A list that is typed into: arrows choose, Enter takes. What may not be taken says why. */
-function Chooser({ label, choices, onPick, filter = true, words: given, onWords }: { label: string; choices: Choice[]; onPick: (key: string) => void; filter?: boolean; words?: string; onWords?: (w: string) => void }) {
-  const [own, setOwn] = useState("");
-  const words = given ?? own;
+/** A filtered list: type to filter, arrows to move, Enter to pick. Picking a disabled choice shows its note as an error. */
+function Chooser({ label, choices, onPick, filter = true, words: external, onWords }: { label: string; choices: Choice[]; onPick: (key: string) => void; filter?: boolean; words?: string; onWords?: (w: string) => void }) {
+  const [typed, setTyped] = useState("");
+  const words = external ?? typed;
   const [at, setAt] = useState(0);
   const shown = useMemo(() => {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     return (filter ? choices.filter((c) => parts.every((p) => c.label.toLowerCase().includes(p))) : choices).slice(0, 60);
   }, [choices, words, filter]);
   useEffect(() => setAt(0), [words, choices]);
-  const take = (choice: Choice | undefined) => {
+  const pick = (choice: Choice | undefined) => {
     if (!choice) return;
     if (choice.off) toast(choice.note, "error");
     else onPick(choice.key);
@@ -59,18 +59,18 @@ function Chooser({ label, choices, onPick, filter = true, words: given, onWords 
         aria-label={label}
         placeholder={label}
         value={words}
-        onChange={(e) => (onWords ?? setOwn)(e.target.value)}
+        onChange={(e) => (onWords ?? setTyped)(e.target.value)}
         onKeyDown={(e) => {
           if (e.key === "ArrowDown") setAt(Math.min(at + 1, shown.length - 1));
           else if (e.key === "ArrowUp") setAt(Math.max(at - 1, 0));
-          else if (e.key === "Enter") take(shown[at]);
+          else if (e.key === "Enter") pick(shown[at]);
           else return;
           e.preventDefault();
         }}
       />
       <ul id="choices" role="listbox" aria-label={label} ref={list}>
         {shown.map((choice, i) => (
-          <li key={choice.key} id={`choice-${i}`} role="option" aria-selected={i === at} aria-disabled={choice.off} onMouseEnter={() => setAt(i)} onClick={() => take(choice)}>
+          <li key={choice.key} id={`choice-${i}`} role="option" aria-selected={i === at} aria-disabled={choice.off} onMouseEnter={() => setAt(i)} onClick={() => pick(choice)}>
             <b>{choice.label}</b>
             <small>{choice.note}</small>
           </li>
@@ -83,10 +83,10 @@ function Chooser({ label, choices, onPick, filter = true, words: given, onWords 
 function Add() {
   const kinds = useStudio((s) => s.kinds);
   const [words, setWords] = useState("");
-  const choices = useMemo(() => found(kinds, words).map((kind) => ({ key: kind.name, label: kind.name, note: kind.summary })), [kinds, words]);
+  const choices = useMemo(() => matchingKinds(kinds, words).map((kind) => ({ key: kind.name, label: kind.name, note: kind.summary })), [kinds, words]);
   return (
     <Frame title="Add a node">
-      <Chooser label="what should it do?" choices={choices} filter={false} words={words} onWords={setWords} onPick={(type) => {
+      <Chooser label="name or purpose" choices={choices} filter={false} words={words} onWords={setWords} onPick={(type) => {
         close();
         void addNode(type);
       }} />
@@ -105,19 +105,19 @@ function Connect() {
   useEffect(() => {
     if (!port) return;
     void ask<Record<string, { ok: boolean; why: string; delay: boolean }>>("fits", { doc: get().doc?.doc, source: `${from}.${port}`, inside: get().inside }).then((fits) => {
-      const all = Object.entries(fits ?? {}).map(([end, fit]) => ({ key: end, label: end, note: fit.why || (fit.delay ? "goes back: a tick later" : "fits"), off: !fit.ok }));
+      const all = Object.entries(fits ?? {}).map(([end, fit]) => ({ key: end, label: end, note: fit.why || (fit.delay ? "closes a cycle: arrives one tick later" : "compatible"), off: !fit.ok }));
       setTargets(all.sort((a, b) => Number(a.off) - Number(b.off) || a.label.localeCompare(b.label)));
     });
   }, [port, from]);
   if (!port)
     return (
       <Frame title={`Connect ${from}`}>
-        <Chooser label="which output?" choices={outputs.map((p) => ({ key: p.name, label: p.name, note: `${p.type.text}. ${p.help}` }))} onPick={setPort} />
+        <Chooser label="output" choices={outputs.map((p) => ({ key: p.name, label: p.name, note: `${p.type.text}. ${p.help}` }))} onPick={setPort} />
       </Frame>
     );
   return (
     <Frame title={`Connect ${from}.${port} to`}>
-      <Chooser key={port} label="which input?" choices={targets} onPick={(end) => {
+      <Chooser key={port} label="input" choices={targets} onPick={(end) => {
         close();
         void connect(`${from}.${port}`, end);
       }} />
@@ -127,29 +127,29 @@ function Connect() {
 
 const KEYS: [string, string][] = [
   ["A", "add a node"],
-  ["C", "connect the chosen node"],
-  ["/", "go to a node by its name"],
-  ["Enter", "to the chosen node's settings"],
-  ["Esc", "back to the canvas"],
-  ["Tab, Shift+Tab", "from node to node"],
-  ["Arrows", "move the chosen node"],
-  ["Delete", "remove what is chosen"],
+  ["C", "connect the selected node"],
+  ["/", "go to a node by name"],
+  ["Enter", "edit the settings of the selected node"],
+  ["Esc", "return to the canvas"],
+  ["Tab, Shift+Tab", "next node, previous node"],
+  ["Arrows", "move the selected node"],
+  ["Delete", "remove the selection"],
   ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
   ["Ctrl+C, Ctrl+V, Ctrl+D", "copy, paste, duplicate"],
-  ["Ctrl+A", "choose all"],
-  ["G, U", "group, un-group"],
+  ["Ctrl+A", "select all"],
+  ["G, U", "group, ungroup"],
   ["L", "tidy the layout"],
-  ["F", "fit to the screen"],
+  ["F", "fit the graph to the screen"],
   ["E", "show the program"],
-  ["Ctrl+Enter", "run, pause, go on"],
-  ["T, N, J", "step a tick, a node, to the next update"],
+  ["Ctrl+Enter", "run, pause, resume"],
+  ["T, N, J", "step one tick, step one node, run to the next update"],
   ["Ctrl+O", "open another graph"],
-  ["?", "this list"],
+  ["?", "show this list"],
 ];
 
 function Keys() {
   return (
-    <Frame title="Keys">
+    <Frame title="Keyboard shortcuts">
       <dl className="keys">
         {KEYS.map(([keys, words]) => (
           <div key={keys}>
@@ -168,7 +168,7 @@ function Group() {
   const ids = useStudio((s) => s.selected);
   const [name, setName] = useState("part");
   return (
-    <Frame title={`Make one node of ${ids.length}`}>
+    <Frame title={`Group ${ids.length} node${ids.length > 1 ? "s" : ""} into one`}>
       <form onSubmit={(e) => {
         e.preventDefault();
         close();
@@ -176,7 +176,7 @@ function Group() {
       }}>
         <p className="quiet">{ids.join(", ")}</p>
         <label className="line-field">
-          called <input autoFocus value={name} onChange={(e) => setName(e.target.value)} />
+          group name <input autoFocus value={name} onChange={(e) => setName(e.target.value)} />
         </label>
         <button type="submit">Group</button>
       </form>
@@ -202,16 +202,16 @@ function Import() {
           for (const note of doc.notes.slice(0, 4)) toast(note);
         });
       }}>
-        <p className="quiet">A graph's JSON, a program that the studio exported, or a ComfyUI workflow with PPO nodes. Nothing in it is run.</p>
+        <p className="quiet">The JSON of a graph, a program that the studio exported, or a ComfyUI workflow with PPO nodes. No code is executed.</p>
         <div className="row">
           <label className="line-field">
-            called <input value={name} onChange={(e) => setName(e.target.value)} />
+            name <input value={name} onChange={(e) => setName(e.target.value)} />
           </label>
           <label className="line-field">
-            from a file <input type="file" accept=".json,.py" onChange={(e) => read(e.target.files?.[0])} />
+            file <input type="file" accept=".json,.py" onChange={(e) => read(e.target.files?.[0])} />
           </label>
         </div>
-        <textarea aria-label="its text" rows={12} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} placeholder="or paste it here" />
+        <textarea aria-label="text to import" rows={12} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} placeholder="or paste the text here" />
         <button type="submit" disabled={!text.trim()}>Import</button>
       </form>
     </Frame>
@@ -222,7 +222,7 @@ function Find() {
   const nodes = useStudio((s) => graphOf(s)?.nodes) ?? {};
   return (
     <Frame title="Go to a node">
-      <Chooser label="which one?" choices={Object.entries(nodes).map(([id, node]) => ({ key: id, label: id, note: node.type }))} onPick={(id) => {
+      <Chooser label="node name" choices={Object.entries(nodes).map(([id, node]) => ({ key: id, label: id, note: node.type }))} onPick={(id) => {
         close();
         set({ selected: [id], edge: "" });
       }} />
@@ -234,7 +234,7 @@ function Open() {
   const documents = useStudio((s) => s.documents);
   return (
     <Frame title="Open a graph">
-      <Chooser label="which one?" choices={documents.map((d) => ({ key: d.name, label: d.name, note: "" }))} onPick={(name) => void openDoc(name)} />
+      <Chooser label="graph name" choices={documents.map((d) => ({ key: d.name, label: d.name, note: "" }))} onPick={(name) => void openDoc(name)} />
     </Frame>
   );
 }

@@ -7,7 +7,7 @@ import { World } from "./World";
 const PANELS = ["return", "approx_kl", "clip_fraction", "entropy", "explained_variance", "value_loss", "grad_norm", "first_ratio_error"];
 const TABS: [Tab, string][] = [
   ["run", "Curves"],
-  ["world", "World"],
+  ["world", "Environment"],
   ["doctor", "Doctor"],
   ["history", "History"],
 ];
@@ -20,19 +20,19 @@ export function Strip() {
   const breaks = useStudio((s) => s.breaks);
   const pace = useStudio((s) => s.pace);
   const changed = useStudio((s) => on && s.doc && s.session ? s.doc.version : 0);
-  const [begunAt, setBegunAt] = useState(0);
-  useEffect(() => setBegunAt(get().doc?.version ?? 0), [session?.run]);
+  const [startVersion, setStartVersion] = useState(0);
+  useEffect(() => setStartVersion(get().doc?.version ?? 0), [session?.run]);
   const paused = session?.state === "paused";
   const share = session?.tick && session.total_ticks ? session.tick / session.total_ticks : 0;
   return (
     <section className="strip" aria-label="run">
       <div className="buttons" role="group" aria-label="run control">
         <button type="button" className="go" disabled={!on && !ok} onClick={() => void run()} title={ok ? "Ctrl+Enter" : "the graph has errors"}>
-          {on && !paused ? "❚❚ Pause" : on ? "▶ Go on" : "▶ Run"}
+          {on && !paused ? "❚❚ Pause" : on ? "▶ Resume" : "▶ Run"}
         </button>
-        <button type="button" disabled={!on && !ok} onClick={() => (on ? command("tick") : void run(true))} title="one whole tick">{on ? "Step tick" : "Start paused"}</button>
-        <button type="button" disabled={!on} onClick={() => command("node")} title="the next node that is due">Step node</button>
-        <button type="button" disabled={!on} onClick={() => command("update")} title="until the next update is made">To update</button>
+        <button type="button" disabled={!on && !ok} onClick={() => (on ? command("tick") : void run(true))} title="run one tick">{on ? "Step tick" : "Start paused"}</button>
+        <button type="button" disabled={!on} onClick={() => command("node")} title="run the next node">Step node</button>
+        <button type="button" disabled={!on} onClick={() => command("update")} title="run until the next update">To update</button>
         <button type="button" disabled={!on} onClick={() => command("stop")}>■ Stop</button>
       </div>
       <span className={`state ${session?.state ?? ""}`} data-testid="state">
@@ -40,7 +40,7 @@ export function Strip() {
         {session?.why ? `: ${session.why}` : ""}
       </span>
       <div className="clock">
-        <div className="bar" role="progressbar" aria-label="share of the run" aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
+        <div className="bar" role="progressbar" aria-label="progress of the run" aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
           <div style={{ width: `${share * 100}%` }} />
         </div>
         <dl>
@@ -51,7 +51,7 @@ export function Strip() {
           {paused && session?.next && <div><dt>next</dt><dd>{session.next}</dd></div>}
         </dl>
       </div>
-      {changed > begunAt && <span className="stale" title="the run goes on with the graph it began with">graph changed since it began</span>}
+      {changed > startVersion && <span className="stale" title="the run continues with the graph it was started with">graph changed since the run started</span>}
       {breaks.map((b, i) => (
         <button type="button" key={i} className="breakpoint" title="click to remove" onClick={() => void ask("breaks", { breaks: breaks.filter((_, j) => j !== i) })}>
           ⏸ {b.key || b.end} {b.test} {b.limit} ✕
@@ -74,7 +74,7 @@ export function Strip() {
 function Curves() {
   const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : NO_ROWS));
   const metrics = useStudio((s) => s.metrics);
-  if (rows.length === 0) return <p className="quiet pad">Curves of every update appear here: what is healthy is shaded, a number that is not finite is marked red.</p>;
+  if (rows.length === 0) return <p className="quiet pad">Metrics of every update are drawn here. The healthy range is shaded; values that are not finite are marked in red.</p>;
   const x = rows.map((r) => r.env_steps ?? 0);
   return (
     <div className="curves" data-testid="curves">
@@ -90,7 +90,7 @@ function Doctor() {
   const doc = useStudio((s) => s.doc?.doc);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc);
   const ordered = [...findings].sort((a, b) => Number(a.status !== "open") - Number(b.status !== "open") || Number(b.primary) - Number(a.primary));
-  if (ordered.length === 0) return <p className="quiet pad">{on ? "The doctor looks at every update and has found nothing." : "The doctor looks at every update of a run; what it finds is pinned on the node to change."}</p>;
+  if (ordered.length === 0) return <p className="quiet pad">{on ? "The doctor checks every update and has no findings." : "The doctor checks every update of a run and shows its findings on the node to change."}</p>;
   return (
     <ul className="doctor">
       {ordered.map((f) => (
@@ -111,7 +111,7 @@ function Doctor() {
             <p>{f.causes.join("; or ")}</p>
           </div>
           {Object.keys(f.patch).length > 0 && (
-            <button type="button" className="apply" onClick={() => void ask("apply", { doc, rule: f.rule })} title="changes the graph; the next run has it">
+            <button type="button" className="apply" onClick={() => void ask("apply", { doc, rule: f.rule })} title="changes the graph; takes effect in the next run">
               Apply {Object.entries(f.patch).map(([k, v]) => `${k} = ${short(v)}`).join(", ")}
             </button>
           )}
@@ -121,24 +121,24 @@ function Doctor() {
   );
 }
 
-function Past() {
+function History() {
   const doc = useStudio((s) => s.doc);
   const [rows, setRows] = useState<{ number: number; words: string; done: boolean }[]>([]);
   useEffect(() => {
-    if (doc) void ask<typeof rows>("history", { doc: doc.doc }).then((found) => found && setRows(found));
+    if (doc) void ask<typeof rows>("history", { doc: doc.doc }).then((changes) => changes && setRows(changes));
   }, [doc?.doc, doc?.version, doc?.done]);
   return (
     <ol className="past">
       {rows.map((row) => (
         <li key={row.number} className={row.done ? "" : "undone"}>
-          <button type="button" onClick={() => void ask("go_to", { doc: doc?.doc, number: row.number })} title="go to the graph as it was after this">
+          <button type="button" onClick={() => void ask("go_to", { doc: doc?.doc, number: row.number })} title="restore the graph after this change">
             <span>{row.number}</span> {row.words}
           </button>
         </li>
       ))}
       <li>
         <button type="button" onClick={() => void ask("go_to", { doc: doc?.doc, number: 0 })}>
-          <span>0</span> as it was opened first
+          <span>0</span> before the first change
         </button>
       </li>
     </ol>
@@ -159,7 +159,7 @@ export function Drawer() {
         ))}
       </div>
       {drawer && (
-        <div className="drawer-body" role="tabpanel" tabIndex={0} aria-label={drawer}>
+        <div className="drawer-body" role="tabpanel" tabIndex={0} aria-label={TABS.find(([name]) => name === drawer)?.[1]}>
           {drawer === "run" ? (
             <div className="side-by-side">
               <Curves />
@@ -170,7 +170,7 @@ export function Drawer() {
           ) : drawer === "doctor" ? (
             <Doctor />
           ) : (
-            <Past />
+            <History />
           )}
         </div>
       )}

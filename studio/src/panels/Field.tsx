@@ -3,11 +3,11 @@ import type { Param } from "../types";
 
 const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
-/** One parameter; what is typed goes to the server, which knows what is legal and says so. */
+/** One parameter. The input is sent to the server, which validates it and reports errors. */
 export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => void }) {
-  const given = value !== undefined;
+  const isSet = value !== undefined;
   const [typed, setTyped] = useState(text(value));
-  const shown = text(value); // not the value itself: a list is a new one with every change of the graph
+  const shown = text(value); // compare text, not values: a list is a new object after every change of the graph
   useEffect(() => setTyped(shown), [shown]);
   const words = param.type.split(" | ");
   const id = `param-${param.name}`;
@@ -18,15 +18,15 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
     else onSet(parsed(typed, param.type));
   };
   return (
-    <div className={`field ${given ? "given" : ""}`}>
+    <div className={`field ${isSet ? "given" : ""}`}>
       <label htmlFor={id} title={param.help}>
         {param.name}
-        {param.required && !given && <em> needed</em>}
+        {param.required && !isSet && <em> required</em>}
       </label>
       {param.type === "bool" ? (
-        <input id={id} type="checkbox" checked={Boolean(given ? value : param.default)} onChange={(e) => onSet(e.target.checked)} />
+        <input id={id} type="checkbox" checked={Boolean(isSet ? value : param.default)} onChange={(e) => onSet(e.target.checked)} />
       ) : choice ? (
-        <select id={id} value={text(given ? value : param.default)} onChange={(e) => onSet(e.target.value)}>
+        <select id={id} value={text(isSet ? value : param.default)} onChange={(e) => onSet(e.target.value)}>
           {words.map((word) => (
             <option key={word}>{word}</option>
           ))}
@@ -39,8 +39,8 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
           if (e.key === "Escape") setTyped(text(value));
         }} />
       )}
-      {given && !param.required ? (
-        <button type="button" className="reset" aria-label={`${param.name} back to its default`} title={`back to ${text(param.default) || "nothing"}`} onClick={() => onSet(undefined)}>
+      {isSet && !param.required ? (
+        <button type="button" className="reset" aria-label={`reset ${param.name} to its default`} title={`default: ${text(param.default) || "none"}`} onClick={() => onSet(undefined)}>
           ↺
         </button>
       ) : (

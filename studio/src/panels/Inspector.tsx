@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { openInside, removeChosen } from "../canvas/Canvas";
+import { openInside, removeSelected } from "../canvas/Canvas";
 import { ask, checkOf, flatId, get, graphOf, op, set, useStudio } from "../store";
 import type { Summary } from "../types";
 import { endsOf, level, shapeOf, short } from "../words";
@@ -10,10 +10,10 @@ export function Inspector() {
   const one = useStudio((s) => (s.selected.length === 1 ? s.selected[0] : ""));
   const many = useStudio((s) => s.selected.length);
   const edge = useStudio((s) => s.edge);
-  const there = useStudio((s) => !!one && !!graphOf(s)?.nodes[one]);
+  const exists = useStudio((s) => !!one && !!graphOf(s)?.nodes[one]);
   return (
     <aside className="inspector" aria-label="inspector">
-      {edge ? <EdgePanel key={edge} target={edge} /> : one && there ? <NodePanel key={one} id={one} /> : many > 1 ? <ManyPanel /> : <GraphPanel />}
+      {edge ? <EdgePanel key={edge} target={edge} /> : one && exists ? <NodePanel key={one} id={one} /> : many > 1 ? <ManyPanel /> : <GraphPanel />}
     </aside>
   );
 }
@@ -26,7 +26,7 @@ function ManyPanel() {
       <p className="quiet">{ids.join(", ")}</p>
       <div className="row">
         <button type="button" onClick={() => set({ dialog: "group" })}>Group into one</button>
-        <button type="button" className="danger" onClick={removeChosen}>Remove</button>
+        <button type="button" className="danger" onClick={removeSelected}>Remove</button>
       </div>
     </>
   );
@@ -56,7 +56,7 @@ function NodePanel({ id }: { id: string }) {
         {kind?.calls && (
           <>
             {" "}
-            It calls <code>{kind.calls}</code>.
+            Calls <code>{kind.calls}</code>.
           </>
         )}
       </p>
@@ -64,9 +64,9 @@ function NodePanel({ id }: { id: string }) {
         <div className="problem" role="alert" data-testid="run-error">
           <b>Failed in tick {error.tick}</b>
           <p>{error.message}</p>
-          {Object.entries(error.inputs).map(([port, seen]) => (
+          {Object.entries(error.inputs).map(([port, summary]) => (
             <p key={port}>
-              <code>{port}</code> {shapeOf(seen)} {level(seen) !== null && <>mean {short(level(seen))}</>}
+              <code>{port}</code> {shapeOf(summary)} {level(summary) !== null && <>mean {short(level(summary))}</>}
             </p>
           ))}
         </div>
@@ -88,7 +88,7 @@ function NodePanel({ id }: { id: string }) {
       {kind?.params.map((param) => <Field key={param.name} param={param} value={node.params?.[param.name]} onSet={(value) => setParam(param.name, value)} />)}
       {outputs.length > 0 && (
         <>
-          <h3>Gives</h3>
+          <h3>Outputs</h3>
           <dl className="types">
             {outputs.map(([end, { type, clock }]) => (
               <div key={end}>
@@ -106,31 +106,31 @@ function NodePanel({ id }: { id: string }) {
         {node.type === "SubGraph" && (
           <>
             <button type="button" onClick={() => openInside(id)}>Open</button>
-            <button type="button" onClick={() => void ask("ungroup", { doc: get().doc?.doc, id, inside: get().inside }).then(() => set({ selected: [] }))}>Un-group</button>
+            <button type="button" onClick={() => void ask("ungroup", { doc: get().doc?.doc, id, inside: get().inside }).then(() => set({ selected: [] }))}>Ungroup</button>
           </>
         )}
-        <button type="button" className="danger" onClick={removeChosen}>Remove</button>
+        <button type="button" className="danger" onClick={removeSelected}>Remove</button>
       </div>
     </>
   );
 }
 
-function Numbers({ seen }: { seen: Omit<Summary, "tick"> }) {
-  if (seen.kind === "parts")
+function Numbers({ summary }: { summary: Omit<Summary, "tick"> }) {
+  if (summary.kind === "parts")
     return (
       <>
-        {Object.entries(seen.parts ?? {}).map(([name, part]) => (
+        {Object.entries(summary.parts ?? {}).map(([name, part]) => (
           <div key={name}>
             <h4>{name}</h4>
-            <Numbers seen={part} />
+            <Numbers summary={part} />
           </div>
         ))}
       </>
     );
-  if (seen.kind === "table")
+  if (summary.kind === "table")
     return (
       <dl className="numbers">
-        {Object.entries(seen.entries ?? {}).map(([name, value]) => (
+        {Object.entries(summary.entries ?? {}).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{short(value)}</dd>
@@ -141,20 +141,20 @@ function Numbers({ seen }: { seen: Omit<Summary, "tick"> }) {
   return (
     <>
       <p className="shape">
-        {shapeOf(seen)} {seen.dtype}
-        {seen.nonfinite ? <b className="bad"> {seen.nonfinite} not finite</b> : null}
+        {shapeOf(summary)} {summary.dtype}
+        {summary.nonfinite ? <b className="bad"> {summary.nonfinite} not finite</b> : null}
       </p>
-      {seen.mean !== undefined && (
+      {summary.mean !== undefined && (
         <dl className="numbers four">
           {(["mean", "std", "min", "max"] as const).map((name) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{short(seen[name])}</dd>
+              <dd>{short(summary[name])}</dd>
             </div>
           ))}
         </dl>
       )}
-      {seen.histogram && seen.edges && <Histogram counts={seen.histogram} edges={seen.edges} />}
+      {summary.histogram && summary.edges && <Histogram counts={summary.histogram} edges={summary.edges} />}
     </>
   );
 }
@@ -168,9 +168,9 @@ function EdgePanel({ target }: { target: string }) {
   });
   const ring = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rings[end] : undefined)) ?? [];
   const [at, setAt] = useState<number | null>(null);
-  if (!edge) return <p className="quiet">That edge is gone.</p>;
+  if (!edge) return <p className="quiet">This edge no longer exists.</p>;
   const index = at === null ? ring.length - 1 : Math.min(at, ring.length - 1);
-  const seen = ring[index];
+  const summary = ring[index];
   return (
     <>
       <h2 className="ends">
@@ -179,28 +179,28 @@ function EdgePanel({ target }: { target: string }) {
       <p className="quiet">
         {type?.type.text} <small>{type?.clock}</small>
       </p>
-      {seen ? (
+      {summary ? (
         <div className="seen" data-testid="edge-values">
           <div className="big-spark">
             <Spark values={ring.map(level)} width={270} height={56} />
           </div>
           <label className="scrub">
             <span>
-              tick {seen.tick.toLocaleString("en")}
+              tick {summary.tick.toLocaleString("en")}
               {at === null ? " · live" : ""}
             </span>
-            <input type="range" aria-label="look back" min={0} max={Math.max(0, ring.length - 1)} value={index} onChange={(e) => setAt(Number(e.target.value) >= ring.length - 1 ? null : Number(e.target.value))} />
+            <input type="range" aria-label="tick to show" min={0} max={Math.max(0, ring.length - 1)} value={index} onChange={(e) => setAt(Number(e.target.value) >= ring.length - 1 ? null : Number(e.target.value))} />
           </label>
-          <Numbers seen={seen} />
-          <BreakMaker end={end} keys={Object.keys(seen.entries ?? {})} />
+          <Numbers summary={summary} />
+          <BreakMaker end={end} keys={Object.keys(summary.entries ?? {})} />
         </div>
       ) : (
-        <p className="quiet">Run the graph to see what flows here.</p>
+        <p className="quiet">Run the graph to see the values on this edge.</p>
       )}
       <h3>Delay</h3>
       <DelayEditor target={target} />
       <div className="row">
-        <button type="button" className="danger" onClick={removeChosen}>Disconnect</button>
+        <button type="button" className="danger" onClick={removeSelected}>Disconnect</button>
       </div>
     </>
   );
@@ -227,7 +227,7 @@ function DelayEditor({ target }: { target: string }) {
       </label>
       {edge.delay && (
         <label>
-          first value <input type="text" value={typed} placeholder="nothing" onChange={(e) => setTyped(e.target.value)} onBlur={() => change(initial())} />
+          initial value <input type="text" value={typed} placeholder="none" onChange={(e) => setTyped(e.target.value)} onBlur={() => change(initial())} />
         </label>
       )}
     </div>
@@ -249,7 +249,7 @@ function BreakMaker({ end, keys }: { end: string; keys: string[] }) {
     }}>
       <span>Pause when</span>
       {keys.length > 0 && (
-        <select aria-label="which number" value={key} onChange={(e) => setKey(e.target.value)}>
+        <select aria-label="metric" value={key} onChange={(e) => setKey(e.target.value)}>
           {keys.map((k) => (
             <option key={k}>{k}</option>
           ))}
@@ -275,9 +275,9 @@ function GraphPanel() {
   const errors = check?.findings.filter((f) => f.level === "error") ?? [];
   const lints = check?.findings.filter((f) => f.level === "lint") ?? [];
   const settings: [keyof typeof doc.graph.run, string, string][] = [
-    ["total_steps", "int", "Env steps to run for."],
-    ["seed", "int", "Everything random follows from it."],
-    ["path", "auto | native | torch", "Which implementation learns."],
+    ["total_steps", "int", "Number of environment steps."],
+    ["seed", "int", "Seed of all random numbers."],
+    ["path", "auto | native | torch", "Implementation of the learner."],
   ];
   return (
     <>
@@ -285,10 +285,10 @@ function GraphPanel() {
       <p className="quiet">{graph.about}</p>
       {!inside && (
         <p className={errors.length ? "problem" : "fine"} data-testid="verdict">
-          {errors.length ? `${errors.length} thing${errors.length > 1 ? "s" : ""} to mend before it can run` : `${Object.keys(graph.nodes).length} nodes, ${graph.edges.length} edges: it holds together`}
+          {errors.length ? `${errors.length} error${errors.length > 1 ? "s" : ""} to fix before the graph can run` : `${Object.keys(graph.nodes).length} nodes, ${graph.edges.length} edges, no errors`}
         </p>
       )}
-      {inside && <p className="quiet">Inside a sub-graph. A change here counts wherever it is used; Esc goes back.</p>}
+      {inside && <p className="quiet">You are editing a sub-graph. Changes apply everywhere it is used. Press Esc to leave it.</p>}
       <ul className="findings">
         {[...errors, ...lints].slice(0, 30).map((f, i) => (
           <li key={i} className={f.level}>

@@ -4,7 +4,7 @@ import { CATEGORY } from "../ports";
 import { useStudio } from "../store";
 import type { Kind } from "../types";
 
-export function found(kinds: Record<string, Kind>, words: string): Kind[] {
+export function matchingKinds(kinds: Record<string, Kind>, words: string): Kind[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const score = (kind: Kind) => (kind.name.toLowerCase().startsWith(wanted[0] ?? "") ? 0 : kind.name.toLowerCase().includes(wanted[0] ?? "") ? 1 : 2);
   return Object.values(kinds)
@@ -18,13 +18,13 @@ export function Palette() {
   const groups = useMemo(() => {
     const order = ["RL/PPO", "World", "Flow", "Look", "Values", "RL/Hierarchy", "Town", "Tools", "Language"];
     const by = new Map<string, Kind[]>();
-    for (const kind of found(kinds, words)) by.set(kind.category, [...(by.get(kind.category) ?? []), kind]);
+    for (const kind of matchingKinds(kinds, words)) by.set(kind.category, [...(by.get(kind.category) ?? []), kind]);
     return [...by].sort((a, b) => (order.indexOf(a[0]) + 99) % 99 - ((order.indexOf(b[0]) + 99) % 99));
   }, [kinds, words]);
   return (
     <nav className="palette" aria-label="nodes">
       <input type="search" placeholder="search nodes" aria-label="search nodes" value={words} onChange={(e) => setWords(e.target.value)} onKeyDown={(e) => {
-        const first = found(kinds, words)[0];
+        const first = matchingKinds(kinds, words)[0];
         if (e.key === "Enter" && first) void addNode(first.name);
       }} />
       <div className="palette-list" tabIndex={0} role="region" aria-label="all nodes">
@@ -32,14 +32,14 @@ export function Palette() {
           <section key={category}>
             <h3>{category}</h3>
             {list.map((kind) => (
-              <button type="button" key={kind.name} className="kind" style={{ "--accent": CATEGORY[category] ?? "var(--c-any)" } as React.CSSProperties} title={`${kind.summary}${kind.calls ? `\nIt calls ${kind.calls}.` : ""}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-node", kind.name)} onClick={() => void addNode(kind.name)}>
+              <button type="button" key={kind.name} className="kind" style={{ "--accent": CATEGORY[category] ?? "var(--c-any)" } as React.CSSProperties} title={`${kind.summary}${kind.calls ? `\nCalls ${kind.calls}.` : ""}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-node", kind.name)} onClick={() => void addNode(kind.name)}>
                 <b>{kind.name.replace(/Node$/, "")}</b>
                 <small>{kind.summary}</small>
               </button>
             ))}
           </section>
         ))}
-        {groups.length === 0 && <p className="quiet">No node is called that.</p>}
+        {groups.length === 0 && <p className="quiet">No node matches the search.</p>}
       </div>
     </nav>
   );

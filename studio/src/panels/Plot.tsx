@@ -10,18 +10,18 @@ export interface Series {
   values: (number | null)[];
   low?: (number | null)[];
   high?: (number | null)[];
-  /** How it is drawn: a curve, a curve that holds until the next value, or a point a value. */
+  /** Default: a line; "steps" holds each value until the next one, "points" draws one point per value. */
   as?: "steps" | "points";
 }
 
-/** Steps between ticks of what is counted: env steps, trials. */
+/** Allowed distances between ticks of the x axis, which counts env steps or trials. */
 const WHOLE = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, k) => n * 10 ** k)).sort((a, b) => a - b);
 
 function ink(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A uPlot chart: curves, bands around them, the healthy range behind, and a red mark where a number was not finite. */
+/** A uPlot chart: curves with bands, the healthy range in the background, and a red mark where a value was not finite. */
 export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [] }: { title: string; x: number[]; series: Series[]; healthy?: [number, number] | null; height?: number; meaning?: string; bad?: number[] }) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -41,12 +41,12 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
       const paths = dots ? () => null : one.as === "steps" ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
       lines.push({ label: one.label, stroke: colour, width: 1.6, spanGaps: true, paths, points: { show: dots || ((u) => (u.data[0]?.length ?? 0) < 3), size: dots ? 6 : 4, fill: dots ? colour : undefined } });
       if (one.low) {
-        const at = lines.length;
+        const low = lines.length;
         lines.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } });
-        bands.push({ series: [at + 1, at], fill: `${colour}33` });
+        bands.push({ series: [low + 1, low], fill: `${colour}33` });
       }
     }
-    const made = new uPlot(
+    const plot = new uPlot(
       {
         width: div.clientWidth || 300,
         height,
@@ -65,7 +65,7 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
               if (!healthy) return;
               const top = Math.max(u.bbox.top, u.valToPos(healthy[1], "y", true));
               const bottom = Math.min(u.bbox.top + u.bbox.height, u.valToPos(healthy[0], "y", true));
-              u.ctx.save(); // uPlot remembers what it set last, and would not set it again
+              u.ctx.save(); // uPlot caches the fill style it set last and would not set it again
               u.ctx.fillStyle = ink("--healthy");
               if (bottom > top) u.ctx.fillRect(u.bbox.left, top, u.bbox.width, bottom - top);
               u.ctx.restore();
@@ -84,12 +84,12 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
       [[], ...lines.slice(1).map(() => [])] as uPlot.AlignedData,
       div,
     );
-    chart.current = made;
-    const resize = new ResizeObserver(() => made.setSize({ width: div.clientWidth || 300, height }));
+    chart.current = plot;
+    const resize = new ResizeObserver(() => plot.setSize({ width: div.clientWidth || 300, height }));
     resize.observe(div);
     return () => {
       resize.disconnect();
-      made.destroy();
+      plot.destroy();
       chart.current = null;
     };
   }, [theme, shape, height, healthy?.[0], healthy?.[1]]);
@@ -102,12 +102,12 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
     chart.current?.setData(data as uPlot.AlignedData);
   });
   const last = series[0]?.values.findLast((v) => v !== null);
-  const sick = healthy && last !== undefined && last !== null && (last < healthy[0] || last > healthy[1]);
+  const unhealthy = healthy && last !== undefined && last !== null && (last < healthy[0] || last > healthy[1]);
   return (
     <figure className="plot" aria-label={`${title}${last !== undefined ? `, now ${short(last)}` : ""}`} role="group" title={meaning}>
       <figcaption>
         <span>{title}</span>
-        {series.length === 1 && <b className={sick ? "warn" : ""}>{short(last)}</b>}
+        {series.length === 1 && <b className={unhealthy ? "warn" : ""}>{short(last)}</b>}
       </figcaption>
       <div ref={place} />
     </figure>

@@ -1,12 +1,12 @@
-// A curve small enough to stand in a line.
+// Small charts: a curve that fits into a line of text, and a histogram.
 
 export function Spark({ values, width, height }: { values: (number | null)[]; width: number; height: number }) {
   const known = values.filter((v): v is number => v !== null && Number.isFinite(v));
   if (known.length < 2) return null;
   const low = Math.min(...known);
-  const span = Math.max(...known) - low || 1;
+  const range = Math.max(...known) - low || 1;
   const step = width / (values.length - 1);
-  const points = values.map((v, i) => (v === null ? "" : `${(i * step).toFixed(1)},${(height - 1 - ((v - low) / span) * (height - 2)).toFixed(1)}`)).join(" ");
+  const points = values.map((v, i) => (v === null ? "" : `${(i * step).toFixed(1)},${(height - 1 - ((v - low) / range) * (height - 2)).toFixed(1)}`)).join(" ");
   return (
     <svg width={width} height={height} aria-hidden="true" className="spark">
       <polyline points={points} fill="none" stroke="currentColor" strokeWidth="1.4" />

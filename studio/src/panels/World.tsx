@@ -122,7 +122,7 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
 
 export function World({ most = 4 }: { most?: number }) {
   const frames = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.frames : NO_FRAMES));
-  if (frames.length === 0) return <p className="quiet pad">Worlds with a picture (CartPole, Pendulum, Acrobot, MountainCar, towns) move here while they run. Slow them down with the pace to follow.</p>;
+  if (frames.length === 0) return <p className="quiet pad">Environments that can be drawn (CartPole, Pendulum, Acrobot, MountainCar, towns) are shown here during a run. Set a lower pace to follow the motion.</p>;
   return (
     <div className="scenes">
       {frames.flatMap((frame) => (frame.pictures ?? frame.states).slice(0, most).map((_, copy) => <Scene key={`${frame.step}${copy}`} frame={frame} copy={copy} />))}

@@ -9,8 +9,8 @@ export function Gallery() {
   return (
     <main className="gallery">
       <header>
-        <h1>Draw a training loop. Run it. Take it with you.</h1>
-        <p className="quiet">Every graph runs at once, and is exported as the program a person would have written, with the same digits.</p>
+        <h1>Draw a training loop, run it, export it as Python.</h1>
+        <p className="quiet">Every template runs without changes. The exported program is readable Python and computes the same numbers.</p>
         <div className="row">
           <button type="button" className="go" onClick={() => void newDoc({ name: "untitled" })}>New graph</button>
           <button type="button" onClick={() => set({ dialog: "import" })}>Import…</button>
@@ -28,7 +28,7 @@ export function Gallery() {
                     {session?.doc === d.name && ["running", "paused"].includes(session.state) ? session.state : `changed ${ago(d.changed)}`}
                   </small>
                 </button>
-                <button type="button" className="away" aria-label={`put ${d.name} away`} title="to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name })}>✕</button>
+                <button type="button" className="away" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name })}>✕</button>
               </li>
             ))}
           </ul>

@@ -17,8 +17,8 @@ export function Runs() {
   const [shown, setShown] = useState("");
   const session = useStudio((s) => s.session?.state);
   const load = useCallback(() => {
-    void ask<RunRow[]>("runs").then((found) => found && setRows(found));
-    void ask<SearchRow[]>("searches").then((found) => found && setSearches(found));
+    void ask<RunRow[]>("runs").then((list) => list && setRows(list));
+    void ask<SearchRow[]>("searches").then((list) => list && setSearches(list));
   }, []);
   useEffect(() => {
     load();
@@ -79,7 +79,7 @@ export function Runs() {
         {searches.length > 0 && <SearchList rows={searches} shown={search?.search ?? ""} show={(name) => setShown(`search ${name}`)} />}
       </section>
       <section className="run-detail" aria-label="details">
-        {shown === "compare" ? <Compare names={chosen} /> : search ? <SearchDetail key={search.search} row={search} /> : current ? <Detail key={current.run} row={current} again={load} /> : <p className="quiet pad">Choose a run to look at it; tick several to compare them.</p>}
+        {shown === "compare" ? <Compare names={chosen} /> : search ? <SearchDetail key={search.search} row={search} /> : current ? <Detail key={current.run} row={current} again={load} /> : <p className="quiet pad">Select a run to see its details; tick several to compare them.</p>}
       </section>
     </main>
   );
@@ -90,13 +90,13 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
   const [code, setCode] = useState<{ text: string; graph: Graph } | null>(null);
   const metrics = useStudio((s) => s.metrics);
   useEffect(() => {
-    void ask<RunPage>("curves", { run: row.run }).then((found) => found && setPage(found));
+    void ask<RunPage>("curves", { run: row.run }).then((result) => result && setPage(result));
   }, [row.run, row.env_steps]);
   const resume = async () => {
     const done = await ask<{ doc: string }>("resume", { run: row.run });
     if (!done) return;
     if (done.doc) await openDoc(done.doc);
-    else toast(`${row.run} goes on in a process of its own`);
+    else toast(`${row.run} continues in a separate process`);
     again();
   };
   return (
@@ -105,9 +105,9 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
         <h2>{row.run}</h2>
         <span className="grow" />
         <a className="button" href={`/report/${encodeURIComponent(row.run)}`} target="_blank" rel="noreferrer">Report</a>
-        <button type="button" disabled={!row.checkpoint || row.state === "running"} onClick={() => void resume()} title={row.checkpoint ? "go on from its last checkpoint" : "it has no checkpoint"}>Resume</button>
+        <button type="button" disabled={!row.checkpoint || row.state === "running"} onClick={() => void resume()} title={row.checkpoint ? "resume from the last checkpoint" : "the run has no checkpoint"}>Resume</button>
         <button type="button" disabled={!row.graph} onClick={() => void ask<Doc>("open_run", { run: row.run }).then((doc) => doc && enter(doc))}>Open graph</button>
-        <button type="button" disabled={!row.graph} onClick={() => void ask<{ text: string; graph: Graph }>("export", { run: row.run, style: "script" }).then((found) => found && setCode(code ? null : found))}>{code ? "Hide code" : "Code"}</button>
+        <button type="button" disabled={!row.graph} onClick={() => void ask<{ text: string; graph: Graph }>("export", { run: row.run, style: "script" }).then((result) => result && setCode(code ? null : result))}>{code ? "Hide code" : "Code"}</button>
       </div>
       {code && (
         <div className="code-beside">
@@ -168,11 +168,11 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
 }
 
 function Compare({ names }: { names: string[] }) {
-  const [found, setFound] = useState<Compared | null>(null);
+  const [result, setResult] = useState<Compared | null>(null);
   const [metric, setMetric] = useState("return");
   const key = names.join("|");
   useEffect(() => {
-    void ask<Compared>("compare", { runs: names, metric }).then((answer) => setFound(answer));
+    void ask<Compared>("compare", { runs: names, metric }).then((answer) => setResult(answer));
   }, [key, metric]);
   return (
     <div data-testid="compare">
@@ -188,10 +188,10 @@ function Compare({ names }: { names: string[] }) {
           </select>
         </label>
       </div>
-      {found && (
+      {result && (
         <>
-          <p className="quiet">{found.what}; runs that differ only in their seed are one row, with the interquartile mean and its 95 % interval over seeds.</p>
-          <Groups found={found} />
+          <p className="quiet">{result.what}. Runs that differ only in the seed form one row, with the interquartile mean and its 95 % confidence interval over seeds.</p>
+          <Groups result={result} />
           <table className="compare">
             <thead>
               <tr>
@@ -203,7 +203,7 @@ function Compare({ names }: { names: string[] }) {
               </tr>
             </thead>
             <tbody>
-              {found.groups.map((g, i) => (
+              {result.groups.map((g, i) => (
                 <tr key={g.label}>
                   <td><span className="ink" style={{ background: INKS[i % INKS.length] }} /> {g.label}</td>
                   <td className="right">{g.count}</td>
@@ -214,20 +214,20 @@ function Compare({ names }: { names: string[] }) {
               ))}
             </tbody>
           </table>
-          {found.first_above_second !== undefined && <p>A run of the first is above one of the second in {Math.round(found.first_above_second * 100)} % of the pairs.</p>}
-          {Object.keys(found.different).length > 0 && (
-            <div className="table" tabIndex={0} role="region" aria-label="what was set differently">
+          {result.first_above_second !== undefined && <p>A run of the first group scores higher than a run of the second in {Math.round(result.first_above_second * 100)} % of all pairs.</p>}
+          {Object.keys(result.different).length > 0 && (
+            <div className="table" tabIndex={0} role="region" aria-label="settings that differ">
               <table className="compare">
                 <thead>
                   <tr>
-                    <th scope="col">set differently</th>
-                    {found.runs.map((r) => (
+                    <th scope="col">different settings</th>
+                    {result.runs.map((r) => (
                       <th scope="col" key={r}>{r}</th>
                     ))}
                   </tr>
                 </thead>
                 <tbody>
-                  {Object.entries(found.different).map(([name, values]) => (
+                  {Object.entries(result.different).map(([name, values]) => (
                     <tr key={name}>
                       <th scope="row">{name}</th>
                       {values.map((v, i) => (
@@ -245,19 +245,19 @@ function Compare({ names }: { names: string[] }) {
   );
 }
 
-function Groups({ found }: { found: Compared }) {
-  // One axis for curves of different lengths: each is drawn at its own steps, others have gaps there.
-  const x = [...new Set(found.groups.flatMap((g) => g.steps))].sort((a, b) => a - b);
+function Groups({ result }: { result: Compared }) {
+  // One x axis for curves of different lengths: the union of all steps, with interpolated values inside a curve and gaps outside.
+  const x = [...new Set(result.groups.flatMap((g) => g.steps))].sort((a, b) => a - b);
   const on = (steps: number[], values: number[]) => {
     const by = new Map(steps.map((s, i) => [s, values[i] ?? null]));
     return x.map((s) => by.get(s) ?? (s < (steps[0] ?? 0) || s > (steps.at(-1) ?? 0) ? null : between(steps, values, s)));
   };
   return (
     <Plot
-      title="middle of each group"
+      title="interquartile mean per group"
       x={x}
       height={240}
-      series={found.groups.map((g, i) => ({ label: g.label, colour: INKS[i % INKS.length] as string, values: on(g.steps, g.middle), low: on(g.steps, g.low), high: on(g.steps, g.high) }))}
+      series={result.groups.map((g, i) => ({ label: g.label, colour: INKS[i % INKS.length] as string, values: on(g.steps, g.middle), low: on(g.steps, g.low), high: on(g.steps, g.high) }))}
     />
   );
 }

@@ -4,7 +4,7 @@ import { ask, enter, toast } from "../store";
 import type { Doc, Search, SearchRow } from "../types";
 import { short } from "../words";
 
-/** Searches for settings, as `surefoot tune` leaves them beside the runs. */
+/** Hyperparameter searches that `surefoot tune` saved in the folder of the runs. */
 export function SearchList({ rows, shown, show }: { rows: SearchRow[]; shown: string; show: (name: string) => void }) {
   return (
     <>
@@ -17,11 +17,11 @@ export function SearchList({ rows, shown, show }: { rows: SearchRow[]; shown: st
           <thead>
             <tr>
               <th scope="col">search</th>
-              <th scope="col">of</th>
+              <th scope="col">target</th>
               <th scope="col">state</th>
               <th scope="col" className="right">trials</th>
               <th scope="col" className="right">best</th>
-              <th scope="col" className="right">before</th>
+              <th scope="col" className="right">baseline</th>
             </tr>
           </thead>
           <tbody>
@@ -47,45 +47,45 @@ export function SearchList({ rows, shown, show }: { rows: SearchRow[]; shown: st
 }
 
 export function SearchDetail({ row }: { row: SearchRow }) {
-  const [found, setFound] = useState<Search | null>(null);
+  const [result, setResult] = useState<Search | null>(null);
   const running = row.state === "running";
   useEffect(() => {
     if (row.state === "unreadable") return;
-    const load = () => void ask<Search>("search", { search: row.search }).then((answer) => answer && setFound(answer));
+    const load = () => void ask<Search>("search", { search: row.search }).then((answer) => answer && setResult(answer));
     load();
     if (!running) return;
     const timer = setInterval(load, 1500);
     return () => clearInterval(timer);
   }, [row.search, row.state, running]);
   if (row.state === "unreadable") return <p className="pad bad">{row.why}</p>;
-  if (!found) return <p className="quiet pad">…</p>;
-  const done = found.trials.filter((t) => t.state === "done").length;
-  const pruned = found.trials.filter((t) => t.state === "pruned").length;
-  const numbers = found.trials.map((t) => t.number);
-  const scored = (state: (name: string) => boolean) => found.trials.map((t) => (state(t.state) ? t.score : null));
+  if (!result) return <p className="quiet pad">…</p>;
+  const done = result.trials.filter((t) => t.state === "done").length;
+  const pruned = result.trials.filter((t) => t.state === "pruned").length;
+  const numbers = result.trials.map((t) => t.number);
+  const scored = (state: (name: string) => boolean) => result.trials.map((t) => (state(t.state) ? t.score : null));
   return (
     <div data-testid="search">
       <div className="row">
-        <h2>{found.search}</h2>
-        <span className={`tag ${found.state}`}>{found.state}</span>
+        <h2>{result.search}</h2>
+        <span className={`tag ${result.state}`}>{result.state}</span>
       </div>
       <p className="quiet">
-        {found.begun} of {found.planned} trials of {found.seeds} {found.seeds === 1 ? "seed" : "seeds"}: {done} trained to the end, {pruned} given up early.{running ? " Shown as it goes on." : ""}
+        {result.begun} of {result.planned} trials of {result.seeds} {result.seeds === 1 ? "seed" : "seeds"}: {done} completed, {pruned} pruned.{running ? " Updated while the search runs." : ""}
       </p>
       <Plot
         title="best so far"
         x={numbers}
         height={190}
         series={[
-          { label: "best so far", colour: "var(--c-policy)", values: found.so_far, as: "steps" },
-          { label: "trained to the end", colour: "var(--c-obs)", values: scored((s) => s === "done"), as: "points" },
-          { label: "given up", colour: "var(--quiet)", values: scored((s) => s !== "done"), as: "points" },
+          { label: "best so far", colour: "var(--c-policy)", values: result.so_far, as: "steps" },
+          { label: "completed", colour: "var(--c-obs)", values: scored((s) => s === "done"), as: "points" },
+          { label: "not completed", colour: "var(--quiet)", values: scored((s) => s !== "done"), as: "points" },
         ]}
       />
-      <Importance shares={found.importance} done={done} />
-      {found.best !== null && <Winner found={found} />}
+      <Importance shares={result.importance} done={done} />
+      {result.best !== null && <BestTrial result={result} />}
       <h3>Trials</h3>
-      <Trials found={found} />
+      <Trials result={result} />
     </div>
   );
 }
@@ -94,8 +94,8 @@ function Importance({ shares, done }: { shares: Record<string, number>; done: nu
   const rows = Object.entries(shares);
   return (
     <>
-      <h3>What mattered</h3>
-      {rows.length === 0 && <p className="quiet">It can be said when more trials are trained to the end, and differ; {done} are.</p>}
+      <h3>Importance of the settings</h3>
+      {rows.length === 0 && <p className="quiet">Importance is computed when more trials with different scores are completed; {done} so far.</p>}
       <dl className="shares">
         {rows.map(([name, share]) => (
           <div key={name}>
@@ -111,27 +111,27 @@ function Importance({ shares, done }: { shares: Record<string, number>; done: nu
   );
 }
 
-function Winner({ found }: { found: Search }) {
-  const where = found.fresh ? "on fresh seeds" : "on the seeds of the search";
+function BestTrial({ result }: { result: Search }) {
+  const where = result.fresh ? "on new seeds" : "on the seeds of the search";
   return (
     <>
-      <h3>{found.state === "running" ? "Leads" : "The winner"}</h3>
+      <h3>{result.state === "running" ? "Best trial so far" : "Best trial"}</h3>
       <div className="row">
         <span className="shrink">
-          Trial {found.best}: <b>{short(found.score)}</b> {where}
-          {found.best === 0 ? "; nothing beat what it began with" : found.base !== null && `; ${short(found.base)} before the search`}
+          Trial {result.best}: <b>{short(result.score)}</b> {where}
+          {result.best === 0 ? "; no trial beat the initial settings" : result.base !== null && `; ${short(result.base)} with the initial settings`}
         </span>
-        {found.graph && <button type="button" className="go" onClick={() => void ask<Doc>("open_search", { search: found.search }).then((doc) => doc && enter(doc))}>Open as graph</button>}
-        <button type="button" onClick={() => void navigator.clipboard.writeText(found.settings).then(() => toast("copied"))}>Copy YAML</button>
+        {result.graph && <button type="button" className="go" onClick={() => void ask<Doc>("open_search", { search: result.search }).then((doc) => doc && enter(doc))}>Open as graph</button>}
+        <button type="button" onClick={() => void navigator.clipboard.writeText(result.settings).then(() => toast("copied"))}>Copy YAML</button>
       </div>
-      <pre className="yaml" role="region" tabIndex={0} aria-label="settings of the winner">{found.settings}</pre>
+      <pre className="yaml" role="region" tabIndex={0} aria-label="settings of the best trial">{result.settings}</pre>
     </>
   );
 }
 
-function Trials({ found }: { found: Search }) {
+function Trials({ result }: { result: Search }) {
   const [by, setBy] = useState<"number" | "score">("number");
-  const list = [...found.trials].sort((a, b) => (by === "score" ? (b.score ?? -Infinity) - (a.score ?? -Infinity) : b.number - a.number));
+  const list = [...result.trials].sort((a, b) => (by === "score" ? (b.score ?? -Infinity) - (a.score ?? -Infinity) : b.number - a.number));
   return (
     <div className="table" tabIndex={0} role="region" aria-label="list of trials">
       <table>
@@ -144,20 +144,20 @@ function Trials({ found }: { found: Search }) {
             <th scope="col" className="right" aria-sort={by === "score" ? "descending" : "none"}>
               <button type="button" className="link" onClick={() => setBy("score")}>score</button>
             </th>
-            {found.names.map((name) => (
+            {result.names.map((name) => (
               <th scope="col" key={name} className="right">{name}</th>
             ))}
           </tr>
         </thead>
         <tbody>
           {list.map((t) => (
-            <tr key={t.number} className={t.number === found.best ? "here" : ""}>
-              <td>{t.number}{t.number === 0 ? " (as it was)" : ""}</td>
+            <tr key={t.number} className={t.number === result.best ? "here" : ""}>
+              <td>{t.number}{t.number === 0 ? " (initial settings)" : ""}</td>
               <td>
-                <span className={`tag ${t.state}`} title={t.why ?? ""}>{t.state}{t.state === "running" ? ` ${t.rungs.length}/${found.rungs}` : ""}</span>
+                <span className={`tag ${t.state}`} title={t.why ?? ""}>{t.state}{t.state === "running" ? ` ${t.rungs.length}/${result.rungs}` : ""}</span>
               </td>
               <td className="right" title={t.scores.map(short).join(", ")}>{short(t.score)}</td>
-              {found.names.map((name) => (
+              {result.names.map((name) => (
                 <td key={name} className="right">{short(t.params[name])}</td>
               ))}
             </tr>

@@ -1,4 +1,4 @@
-// A graph as a small picture.
+// A graph as a small image.
 
 import { CATEGORY } from "../ports";
 import { arranged, WIDTH } from "../canvas/layout";

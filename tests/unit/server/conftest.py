@@ -11,7 +11,7 @@ import pytest
 
 from surefoot.compat.directive023 import Directive023
 from surefoot.server.decisions.learning_process import answer
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
@@ -96,9 +96,9 @@ def serving(tmp_path):
     def run(story, *, compat=False, policy=POLICY, **guard):
         async def whole():
             service = Service(tmp_path / "d", seed=0, pupil=Inline(tmp_path / "d/policies"))
-            steward = Steward(service)
-            theirs = Directive023(service, steward, input_dim=4, least=8) if compat else None
-            app = App(service, AccessGuard(**guard), extension=theirs, steward=steward)
+            lifecycle = PolicyLifecycle(service)
+            theirs = Directive023(service, lifecycle, input_dim=4, least=8) if compat else None
+            app = App(service, AccessGuard(**guard), extension=theirs, lifecycle=lifecycle)
             await service.start()
             if theirs:
                 await theirs.prepare()

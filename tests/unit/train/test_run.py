@@ -161,7 +161,7 @@ def test_a_share_of_the_gradient_steps_is_written_down(directory, path):
 
 
 def test_a_share_beyond_one_is_refused():
-    with pytest.raises(ConfigError, match="minibatch_rate is 2; it is a share"):
+    with pytest.raises(ConfigError, match="minibatch_rate is 2; it must be a share"):
         Keep(minibatch_rate=2)
 
 
@@ -188,7 +188,7 @@ def test_an_episode_that_never_ends_costs_the_evaluation_and_not_the_run(directo
     )
     run, moments = trained(directory, spec)
     assert all(m.evaluation is None for m in moments)
-    assert "evaluation given up" in moments[-1].notes[-1]
+    assert "evaluation stopped" in moments[-1].notes[-1]
     assert run.saved_at == 2
 
 
@@ -275,7 +275,7 @@ class TestVerify:
             verify_resume(directory)
 
 
-@pytest.mark.parametrize(("workers", "told"), [(0, None), ("auto", "envs in this process: it may use only one core")])
+@pytest.mark.parametrize(("workers", "told"), [(0, None), ("auto", "envs in this process: only one core is available")])
 def test_a_run_notes_where_its_envs_are_stepped(directory, workers, told, monkeypatch):
     monkeypatch.setattr(placement, "cores", lambda: 1)
     fixed = {"eval_every": 0, "total_steps": 16, "backend": "gymnasium"}

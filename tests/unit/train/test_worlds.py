@@ -54,5 +54,5 @@ def test_ids_of_towns_are_made_by_the_towns_room():
     spec = make_spec("town/queue_conflict", world.action, settings={"envs": 6})
     assert world.num_envs == spec_maker(spec)(6).num_envs == 6
     assert single_env("town/queue_conflict").possible_agents
-    with pytest.raises(ConfigError, match="a town takes scenario, variant and central; not walls"):
+    with pytest.raises(ConfigError, match="env_kwargs has walls; a town takes only scenario, variant and central"):
         env_maker("town/queue_conflict", env_kwargs={"walls": 3})

@@ -137,7 +137,7 @@ class GraphRunArgs:
             # Twenty prints per run: enough to see a trend, few enough to read.
             engine.run(max(1, engine.plan.ticks // 20))
             for end in self.watch:
-                values = engine.live.seen(end)
+                values = engine.live.summaries(end)
                 print(f"tick {engine.ticks:,}  {end}  {values[-1] if values else 'no value yet'}", flush=True)
         return engine.ticks
 

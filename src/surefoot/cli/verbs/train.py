@@ -89,9 +89,9 @@ class TrainArgs:
         keep, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
         make, spec = self.resolve()
         if act:
-            from surefoot.train.diagnose.auto_recover import KEPT
+            from surefoot.train.diagnose.auto_recover import RETAINED_CHECKPOINTS
 
-            spec = replace(spec, keep_checkpoints=max(KEPT, spec.keep_checkpoints))
+            spec = replace(spec, keep_checkpoints=max(RETAINED_CHECKPOINTS, spec.keep_checkpoints))
         if self.dry_run:
             print_spec(spec)
             return 0

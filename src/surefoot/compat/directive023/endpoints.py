@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.served_policy import RewardRecord, chances_of, read_decision
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.messages import problem
@@ -91,8 +91,10 @@ class WhereBody(msgspec.Struct, kw_only=True):
 class Directive023:
     """The eight endpoints. They share one policy, which learns only on /update."""
 
-    def __init__(self, service: Service, steward: Steward, *, input_dim: int = 1536, least: int = 128) -> None:
-        self.service, self.steward = service, steward
+    def __init__(
+        self, service: Service, lifecycle: PolicyLifecycle, *, input_dim: int = 1536, least: int = 128
+    ) -> None:
+        self.service, self.lifecycle = service, lifecycle
         self.config = schema.NewPolicy(
             name=POLICY,
             actions=list(MUTATIONS),
@@ -134,7 +136,7 @@ class Directive023:
     @route("GET", "/stats")
     async def stats(self) -> dict[str, Any]:
         """Return statistics of the last rewards and updates."""
-        versions = self.steward.version_list(POLICY).versions
+        versions = self.lifecycle.version_list(POLICY).versions
         learned = [v.metrics for v in versions if v.metrics][:LAST_UPDATES]
         if not learned and not self._rewards:
             return {"message": "No training data yet"}
@@ -193,7 +195,7 @@ class Directive023:
         serving = self.service.policy(POLICY)
         if len(serving.ledger) < serving.config.training.least:
             return {"message": "Not enough experiences"}
-        job = await self.steward.finished(await self.steward.update(POLICY))
+        job = await self.lifecycle.finished(await self.lifecycle.update(POLICY))
         if job.state != "done":
             raise Refused("failed", job.message)
         names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
@@ -214,7 +216,7 @@ class Directive023:
     async def save(self, body: WhereBody) -> dict[str, Any]:
         """Save the policy under a name; by default one with its version."""
         name = f"ppo_checkpoint_{self.service.policy(POLICY).version}" if body.path is UNSET else _plain(body.path)
-        await self.steward.checkpoint(POLICY, schema.NewCheckpoint(), name=name)
+        await self.lifecycle.checkpoint(POLICY, schema.NewCheckpoint(), name=name)
         return {"saved": True, "path": name}
 
     @route("POST", "/load")
@@ -223,7 +225,7 @@ class Directive023:
         if body.path is UNSET:
             raise Refused("invalid", "path is missing; pass the name that /save returned", pointer="/path")
         try:
-            await self.steward.activate_checkpoint(_plain(body.path))
+            await self.lifecycle.activate_checkpoint(_plain(body.path))
         except Refused as why:
             if why.kind == "unknown":
                 raise Refused("unknown", "File not found") from why

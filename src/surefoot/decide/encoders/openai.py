@@ -46,7 +46,7 @@ class OpenAIEncoder:
     ) -> None:
         self.model, self.dim, self.batch, self.retries, self.seconds = model, dim, batch, retries, seconds
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1").rstrip("/")
-        # Over plain http anybody on the way could read the key.
+        # Plain HTTP is not encrypted: any host between here and the server could read the key.
         if not self.base_url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
             raise EncoderError(f"base_url is {self.base_url!r}; the key is sent over https or to this machine only")
         self._key = os.environ.get(key_variable, "")

@@ -42,7 +42,7 @@ class ToolAgent:
     """Answers queries with tools, and learns from feedback which tool to select.
 
     Args:
-        tools: At least one; `add_tool` and `remove_tool` change them later.
+        tools: The first tools; `add_tool` and `remove_tool` change them later.
         encoder: An encoder, or its name.
         memory: Texts whose passages are retrieved for each query.
         runs: Log of the runs; default: in `directory`, or in memory without one.
@@ -92,10 +92,6 @@ class ToolAgent:
         self._lock = threading.Lock()
         for each in tools:
             self.add_tool(each)
-        if not len(self.toolbox):
-            raise ConfigError(
-                "a tool agent needs at least one tool; pass functions with @tool, or those of the toolbox"
-            )
         if self.versions is not None and self.versions.live is not None:
             self.load()
 
@@ -143,6 +139,9 @@ class ToolAgent:
             greedy: Select the most probable tool, without exploring.
             bypass_cache: Neither read nor write the cache.
         """
+        # Without this check, episodes without a choice would fill the log, and learning would fail much later.
+        if not len(self.toolbox):
+            raise ConfigError("this agent has no tools; pass functions with @tool, or call `add_tool`")
         selected = select_depth(query, preferred=depth or self.preferred_depth, max_timeout=max_timeout)
         names = self.agent.options.allowed(allowed)
         key = QueryCache.key(query, selected.name, names, self.agent.version)

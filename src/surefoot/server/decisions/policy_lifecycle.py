@@ -30,7 +30,7 @@ JOBS = 1000
 NEAREST = 5
 
 
-class Steward:
+class PolicyLifecycle:
     """Manages updates and versions of a service's policies."""
 
     def __init__(self, service: Service) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.http import asgi
 from surefoot.server.http.access import AccessGuard, require
@@ -55,7 +55,7 @@ class App:
         service: Started and closed with the app.
         guard: Access rules; default: this machine only, without tokens.
         extension: Additional endpoints with other conventions.
-        steward: Versions and jobs of the policies; default: a new one for the service.
+        lifecycle: Versions and update jobs of the policies; default: a new `PolicyLifecycle` for the service.
         routes: Creates the routes; default: those of a service that decides and learns.
         pages: Routes of web pages; they are not part of the OpenAPI document.
     """
@@ -66,7 +66,7 @@ class App:
         guard: AccessGuard | None = None,
         *,
         extension: Extension | None = None,
-        steward: Steward | None = None,
+        lifecycle: PolicyLifecycle | None = None,
         routes: Callable[[App], list[Route]] | None = None,
         pages: Sequence[Route] = (),
     ) -> None:
@@ -77,7 +77,7 @@ class App:
         """Total time spent answering."""
         if routes is None:
             assert isinstance(service, Service)
-            self.routes = all_routes(service, steward or Steward(service), self)
+            self.routes = all_routes(service, lifecycle or PolicyLifecycle(service), self)
         else:
             self.routes: list[Route] = routes(self)
         added = extension.routes() if extension else []

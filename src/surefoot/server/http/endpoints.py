@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from surefoot.server import schema
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.served_policy import chances_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import Scope
@@ -25,18 +25,18 @@ _POLICY, _DECISION, _RUN = "/v1/policies/{policy}", "/v1/decisions/{decision}", 
 _AFTER_DECISION = dict.fromkeys(("reward", "explain", "activate"), ("decision", "decision_id"))
 
 
-def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
+def all_routes(service: Service, lifecycle: PolicyLifecycle, counted: Counted) -> list[Route]:
     """Return the routes of a service that decides and learns."""
 
     async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
         return chances_of(service.policy(name), new, service.digits)
 
     owners = (
-        ServerEndpoints(service, counted, steward),
+        ServerEndpoints(service, counted, lifecycle),
         DistributionEndpoint(distribution),
         RunEndpoints(Runs()),
-        DecisionEndpoints(service, steward),
-        LifecycleEndpoints(service, steward),
+        DecisionEndpoints(service, lifecycle),
+        LifecycleEndpoints(service, lifecycle),
     )
     return [route for owner in owners for route in routes_of(owner)]
 
@@ -50,8 +50,8 @@ def described_routes() -> list[Route]:
 class ServerEndpoints:
     """Endpoints of every service: health, metrics and OpenAPI."""
 
-    def __init__(self, service: Serves, counted: Counted, steward: Steward | None = None) -> None:
-        self._service, self._counted, self._steward = service, counted, steward
+    def __init__(self, service: Serves, counted: Counted, lifecycle: PolicyLifecycle | None = None) -> None:
+        self._service, self._counted, self._lifecycle = service, counted, lifecycle
 
     @route("GET", "/healthz", scope="read")
     async def health(self) -> schema.Health:
@@ -68,7 +68,7 @@ class ServerEndpoints:
     @route("GET", "/metrics", scope="read", answer=str, kind="text/plain; version=0.0.4; charset=utf-8")
     async def metrics(self) -> bytes:
         """Metrics in Prometheus format."""
-        return exposition(self._counted, self._steward)
+        return exposition(self._counted, self._lifecycle)
 
     @route("GET", "/openapi.json", scope="read", answer=dict[str, Any])
     async def openapi(self) -> bytes:
@@ -123,8 +123,8 @@ def _distribution_scope(body: schema.NewDecision | schema.DecisionsBody) -> Scop
 class DecisionEndpoints:
     """Policies, decisions and rewards."""
 
-    def __init__(self, service: Service, steward: Steward) -> None:
-        self._service, self._steward = service, steward
+    def __init__(self, service: Service, lifecycle: PolicyLifecycle) -> None:
+        self._service, self._lifecycle = service, lifecycle
 
     @route("GET", "/v1/policies", scope="read")
     async def list_policies(self) -> list[schema.PolicyResponse]:
@@ -172,7 +172,7 @@ class DecisionEndpoints:
     @route("GET", _DECISION, scope="read", problems=("unknown",))
     async def explain(self, id: str) -> schema.Explained:
         """Explain a decision, with similar past decisions and their rewards."""
-        return await self._steward.explain(id)
+        return await self._lifecycle.explain(id)
 
     @route("POST", f"{_DECISION}/reward", key="reward_id", problems=("unknown", "conflict", "expired", "full"))
     async def reward(self, id: str, new: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
@@ -188,8 +188,8 @@ class DecisionEndpoints:
 class LifecycleEndpoints:
     """Learning jobs, and the versions that they create."""
 
-    def __init__(self, service: Service, steward: Steward) -> None:
-        self._service, self._steward = service, steward
+    def __init__(self, service: Service, lifecycle: PolicyLifecycle) -> None:
+        self._service, self._lifecycle = service, lifecycle
 
     @route(
         "POST",
@@ -201,32 +201,32 @@ class LifecycleEndpoints:
     )
     async def update(self, name: str, new: schema.NewJob) -> schema.JobResponse:
         """Start a learning job."""
-        return await self._steward.update(name, None if new.least is msgspec.UNSET else new.least)
+        return await self._lifecycle.update(name, None if new.least is msgspec.UNSET else new.least)
 
     @route("GET", "/v1/jobs/{job}", scope="read", problems=("unknown",))
     async def get_job(self, id: str) -> schema.JobResponse:
         """Return the state of a job."""
-        return self._steward.job(id)
+        return self._lifecycle.job(id)
 
     @route("GET", f"{_POLICY}/versions", scope="read", problems=("unknown",))
     async def list_versions(self, name: str) -> schema.VersionList:
         """List the versions, newest first."""
-        return self._steward.version_list(name)
+        return self._lifecycle.version_list(name)
 
     @route("POST", f"{_POLICY}/promote", scope="admin", problems=("unknown", "conflict"))
     async def promote(self, name: str, new: schema.PromotionBody) -> schema.PolicyResponse:
         """Make a version live for all decisions, or for a share of them."""
-        return await self._steward.promote(name, new)
+        return await self._lifecycle.promote(name, new)
 
     @route("POST", f"{_POLICY}/rollback", scope="admin", problems=("unknown", "conflict"))
     async def rollback(self, name: str) -> schema.PolicyResponse:
         """Make the previously live version live again."""
-        return await self._steward.rollback(name)
+        return await self._lifecycle.rollback(name)
 
     @route("POST", f"{_POLICY}/evaluations", scope="read", problems=("unknown", "conflict"))
     async def evaluate(self, name: str, new: schema.NewEvaluation) -> schema.OffPolicy:
         """Estimate from the log what another version would have earned."""
-        return await self._steward.evaluate(name, new)
+        return await self._lifecycle.evaluate(name, new)
 
     @route(
         "POST",
@@ -238,9 +238,9 @@ class LifecycleEndpoints:
     )
     async def create_checkpoint(self, name: str, new: schema.NewCheckpoint) -> schema.CheckpointResponse:
         """Name a version permanently."""
-        return await self._steward.checkpoint(name, new)
+        return await self._lifecycle.checkpoint(name, new)
 
     @route("POST", "/v1/checkpoints/{checkpoint}/activate", scope="admin", problems=("unknown", "conflict", "invalid"))
     async def activate_checkpoint(self, id: str) -> schema.PolicyResponse:
         """Make the version of a checkpoint live."""
-        return await self._steward.activate_checkpoint(id)
+        return await self._lifecycle.activate_checkpoint(id)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.http.route import Counted
 
 
-def exposition(counted: Counted, steward: Steward | None = None) -> bytes:
+def exposition(counted: Counted, lifecycle: PolicyLifecycle | None = None) -> bytes:
     """Return the request counters and, if the service learns, the metrics of its policies and jobs."""
     by_path = [({"path": path, "status": str(code)}, float(n)) for (path, code), n in sorted(counted.counts.items())]
     lines = [
@@ -18,14 +18,14 @@ def exposition(counted: Counted, steward: Steward | None = None) -> bytes:
         *_family(
             "surefoot_request_seconds_total", "counter", "Total time spent answering requests.", [({}, counted.seconds)]
         ),
-        *(() if steward is None else _learning(steward)),
+        *(() if lifecycle is None else _learning(lifecycle)),
     ]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _learning(steward: Steward) -> list[str]:
-    served = steward.service.policies.values()
-    jobs = Counter((job.policy, job.state) for job in steward.jobs.values())
+def _learning(lifecycle: PolicyLifecycle) -> list[str]:
+    served = lifecycle.service.policies.values()
+    jobs = Counter((job.policy, job.state) for job in lifecycle.jobs.values())
 
     def each(name: str, kind: str, about: str, value: Callable[[ServedPolicy], float | None]) -> list[str]:
         samples = [({"policy": s.config.name}, x) for s in served if (x := value(s)) is not None]

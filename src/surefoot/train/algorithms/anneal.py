@@ -40,6 +40,7 @@ class Stage:
             )
 
 
+# Clone the recorded behaviour first, then improve it. Two PPO stages, so that the second is compared with the first.
 DEFAULT_STAGES = (Stage(mode="bc", epochs=30), Stage(mode="ppo", epochs=20), Stage(mode="ppo", epochs=20))
 
 
@@ -105,11 +106,12 @@ def anneal(
         yield result
         if result.status == "FAIL":
             return
+        # Cloning has another loss than PPO, so later stages are compared with the last PPO stage if there is one.
         previous = result if result.mode == "ppo" or previous is None else previous
 
 
 def verdict(results: Sequence[StageResult]) -> Status:
-    """Return FAIL if a stage failed, HOLD if one must be looked at, else PASS."""
+    """Return FAIL if a stage failed, HOLD if one needs a review, else PASS."""
     statuses = {result.status for result in results}
     return "FAIL" if "FAIL" in statuses or not results else "HOLD" if "HOLD" in statuses else "PASS"
 
@@ -122,6 +124,7 @@ def _clone(
     config = CloneConfig(epochs=stage.epochs, lr=lr, gamma=training.spec.ppo.gamma)
     generator = torch.Generator().manual_seed(seed_for(f"anneal-{cycle}", training.spec.seed))
     reports = list(clone(training.policy, recording, config, generator=generator, device=training.device))
+    # `clone` restores the weights with the best held-out likelihood; the highest agreement of a pass is the stage's accuracy.
     best = max(reports, key=lambda report: report.agreement or 0.0)
     accuracy = best.agreement or 0.0
     result = StageResult(cycle=cycle, mode="bc", status="PASS", accuracy=accuracy, loss=-best.log_prob)

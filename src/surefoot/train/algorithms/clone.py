@@ -111,6 +111,7 @@ def clone(
     test = _Steps(policy, held_out or learned, config, reward_scale, where)
     optimizer = Optimizer(policy.parameters(), PPOConfig())
     best, best_weights, waited = -math.inf, _copy(policy), 0
+    # `finally` below: the best weights are restored also if the caller stops iterating or a pass fails.
     try:
         for epoch in range(1, config.epochs + 1):
             log_prob, entropy, critic = _one_pass(policy, data, optimizer, config, generator)
@@ -123,6 +124,7 @@ def clone(
             if better:
                 best, best_weights = likelihood, _copy(policy)
             waited = 0 if better else waited + 1
+            # Without held-out episodes the likelihood is that of training data, which does not show overfitting.
             stopped = waited >= config.patience and bool(held_out)
             yield CloneReport(
                 epoch=epoch,
@@ -143,6 +145,7 @@ def clone(
 
 def reward_scale_of(episodes: Sequence[Trajectory], scaler: RewardScaler) -> float:
     """Return the standard deviation of the discounted return after adding `episodes` to `scaler`."""
+    # The episodes change the scaler's variance only; the running returns of the env's streams are restored afterwards.
     running = scaler.running
     scaler.running = np.zeros(1)
     for episode in episodes:
@@ -251,11 +254,13 @@ class _Steps:
         return hits / self.steps
 
     def _parts(self) -> Generator[Batch]:
+        # In pieces, so that memory does not grow with the recording.
         width = max(1, PIECE // self.batch.advantage.shape[0])
         for begin in range(0, self.batch.columns, width):
             yield self.batch.slice(begin, min(begin + width, self.batch.columns))
 
     def _load(self, array: np.ndarray) -> Tensor:
+        # Recordings may be float64; the policy's weights are float32.
         array = array.astype(np.float32) if array.dtype == np.float64 else array
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
@@ -295,6 +300,7 @@ def _one_pass(
         loss.backward()
         optimizer.clip(MAX_GRAD_NORM)
         optimizer.step(config.lr)
+        # Without the lower limit the deviation of a deterministic expert's clone shrinks to 0, and PPO could not explore.
         with torch.no_grad():
             for module in policy.modules():
                 if isinstance(module, GaussianHead):

@@ -114,6 +114,7 @@ class Curiosity:
             self.optimizer.zero_grad()
             loss = self.net.loss(now[part], action[part], then[part])
             loss.backward()
+            # One step with a loss that is not finite would destroy the networks; the rollout's other parts still count.
             if bool(torch.isfinite(loss)):
                 self.optimizer.step(config.curiosity_lr)
                 losses.append(float(loss.detach()))
@@ -142,6 +143,7 @@ class Curiosity:
             module.load_state_dict(saved)
         self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
         self.generator.set_state(torch.as_tensor(state["generator"]))
+        # The running returns belong to streams, so they are only valid for the same number of them.
         same = len(state["scaler"]["running"]) == len(self.scaler.running)
         running = {} if same else {"running": self.scaler.running}
         self.scaler.set_state({**state["scaler"], **running})

@@ -1,15 +1,14 @@
-"""Two policies, one above the other: a manager sets sub-goals, a worker is paid for reaching them. Both are plain PPO.
+"""Hierarchical training: a manager policy sets sub-goals, a worker policy is rewarded for reaching them. Both use PPO.
 
-A manager's step lasts τ ≤ `every` steps of the world: a step of a semi-MDP (Sutton, Precup and Singh 1999),
+A manager's step lasts τ ≤ `every` env steps: a step of a semi-MDP (Sutton, Precup and Singh 1999),
 
     R = Σ_{i<τ} γ^i r_i        δ = R + γ^τ V(s_τ) - V(s_0)
 
-The learner knows one discount only. It is given γ^every, and each `next_value` times γ^(τ - every), so that every δ is
-that of the formula, whatever τ is. What the recursion hands on is λ γ^every A rather than λ γ^τ A: a λ that is a little
-smaller after a short step, which any GAE may have.
+The learner has a single discount, γ^every. Each `next_value` is multiplied by γ^(τ - every), so that every δ equals the
+formula for any τ. GAE's recursion uses λ γ^every A instead of λ γ^τ A, which is a slightly smaller λ after a short step.
 
-Sub-goals that are open when a rollout ends are closed there and set anew by the policy of the next. So no decision is
-ever older than its policy, and between two updates nothing is open that a checkpoint would have to hold.
+Sub-goals that are open at the end of a rollout are closed, and the next rollout begins with new ones. So every decision is
+made by the current policy, and a checkpoint between two updates contains no open decisions.
 """
 
 from __future__ import annotations
@@ -37,72 +36,75 @@ from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played
 
+# Episodes that are played in parallel in an evaluation. More need fewer policy calls but step longer after the first finish.
 EVAL_STREAMS = 10
+# Arrays of `Decisions` with one entry per stream, as they are named in its state.
 _PER_STREAM = ("count", "start", "gain", "age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HierarchySpec:
-    """How two policies are trained on top of each other."""
+    """Settings of hierarchical training."""
 
     total_steps: int
-    """Steps of the world."""
+    """Env steps to train for."""
     every: int = 16
-    """Most steps that one sub-goal may take."""
+    """Maximum number of env steps of one sub-goal."""
     worker: PPOConfig
-    """`steps`, `envs`, `gamma` and `seed` are those of the whole: steps are the world's."""
+    """PPO settings of the worker. Its `envs`, `gamma` and `seed` apply to the hierarchy; `rollout_steps` are env steps."""
     manager: PPOConfig = field(default_factory=PPOConfig)
-    """Its `steps` and `envs` follow from the worker's, its `gamma` is the worker's to the power of `every`."""
+    """PPO settings of the manager. `rollout_steps` and `envs` follow from the worker's; `gamma` is its `gamma ** every`."""
     worker_net: NetConfig = field(default_factory=NetConfig)
     manager_net: NetConfig = field(default_factory=NetConfig)
     progress: float = 0.0
-    """What the worker is paid for one scaled unit of distance that it gains; 0 pays for reaching the sub-goal alone."""
+    """Reward of the worker per scaled unit of distance towards the sub-goal; 0 rewards only reaching it."""
     env_share: float = 0.0
-    """Share of the world's own reward that the worker gets too."""
+    """Share of the env's reward that is added to the worker's."""
 
     def __post_init__(self) -> None:
         if self.total_steps < 1 or self.every < 1:
             raise ConfigError(f"total_steps is {self.total_steps} and every is {self.every}; both must be at least 1")
+        # 0 is refused too: next values are divided by powers of gamma.
         if not 0.0 < self.worker.gamma <= 1.0:
-            raise ConfigError(f"the worker's gamma is {self.worker.gamma}; a manager's steps need one above 0")
+            raise ConfigError(f"the worker's gamma is {self.worker.gamma}; it must be above 0 and at most 1")
 
     @property
     def total_updates(self) -> int:
-        """How many updates `total_steps` makes, the last one perhaps a little over."""
+        """Number of updates for `total_steps`, rounded up."""
         return -(-self.total_steps // self.worker.batch_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HierarchyReport:
-    """What one update of both came to."""
+    """Results of one update of both policies."""
 
     worker: UpdateReport
     manager: UpdateReport
     decisions: int
-    """Sub-goals that were set and followed for at least one step."""
+    """Sub-goals that were followed for at least one step."""
     reached: float
     """Share of them that were reached."""
     mean_steps: float
-    """That a sub-goal lasted."""
+    """Mean number of env steps per sub-goal."""
 
 
 class Decisions:
-    """A manager at work in N streams: what it has decided, what came of it, and the rollout that makes."""
+    """The manager's decisions in N streams, their results, and the rollout made of them."""
 
     def __init__(self, policy: ActorCritic, streams: int, *, steps: int, every: int, gamma: float, seed: int) -> None:
         self.policy, self.every, self.gamma = policy, every, gamma
         self.generator = torch.Generator().manual_seed(seed_for("act-manager", seed))
         self.deterministic = False
         self.episodes = EpisodeLog(streams)
-        """Of the world itself, raw."""
+        """Episodes of the env, with its raw rewards."""
         self._shape = (steps, streams)
         self._gain, self._age = np.zeros(streams), np.zeros(streams, np.int64)
         self._open: Arrays = {}
-        """What was seen and chosen where a sub-goal is open, [N, …]."""
+        """Observation, action, log-prob and value of the open decision of each stream, [N, …]."""
         self.reset_tape()
 
     def reset_tape(self) -> None:
-        """Forget what is finished."""
+        """Clear the finished decisions."""
         self._builder = builder = RolloutBuilder(*self._shape)
         for name in ("reward", "next_value"):
             builder.allocate(name, np.float32)
@@ -113,14 +115,14 @@ class Decisions:
         self.steps_taken = 0
 
     def first(self, obs: Arrays, allowed: np.ndarray | None) -> np.ndarray:
-        """A choice for every stream; what is open is forgotten."""
+        """Return a choice for every stream, and discard the open decisions."""
         decision, choice = self._decide(obs, allowed)
         self._open = {name: x.copy() for name, x in decision.items()}
         self._gain[:], self._age[:] = 0.0, 0
         return choice
 
     def step(self, step: Step, over: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
-        """Count a step of the world; a choice where the sub-goal is over."""
+        """Add an env step, and return a choice for each stream whose sub-goal is `over`."""
         ended = step.terminated | step.truncated
         self.episodes.count(step)
         if ended.any():
@@ -134,7 +136,8 @@ class Decisions:
         ahead = decision["value"].copy()
         cut = step.truncated[streams]
         if cut.any() and not self.deterministic:
-            assert step.final_obs is not None, "an episode was cut short without its last observation"
+            # `decision` was made in the next episode; a truncated step is bootstrapped with the episode's last observation.
+            assert step.final_obs is not None, "an episode was truncated without its final observation"
             ahead[cut] = self._value({name: x[streams[cut]] for name, x in step.final_obs.items()})
         self._close(streams, ahead, step.terminated[streams], cut)
         for name, x in decision.items():
@@ -143,16 +146,18 @@ class Decisions:
         return choice
 
     def rollout(self, view: View, policy_version: int) -> Rollout:
-        """All that was decided since the last `reset_tape`, the open sub-goals closed where they are."""
+        """Return the decisions since the last `reset_tape` as a rollout; open sub-goals are closed at the current step."""
         ahead = self._value({name: x for name, x in view.obs.items() if name in self.policy.observation})
+        # Age 0: chosen after the last step and never followed, so there is nothing to learn from it.
         streams = np.flatnonzero(self._age > 0)
         never = np.zeros(len(streams), bool)
         self._close(streams, ahead[streams], never, never)
+        # Streams have different numbers of decisions; `valid` masks the rows after the last of each.
         rows = int(self._count.max())
         return self._builder.build(policy_version, steps=rows, valid=np.arange(rows)[:, None] < self._count)
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves but the policy, decisions that are open among it."""
+        """Return everything that changes except the policy, including open decisions."""
         return {
             "generator": self.generator.get_state(),
             "episodes": self.episodes.state(),
@@ -173,13 +178,14 @@ class Decisions:
         self.steps_taken = int(state["steps_taken"])
 
     def _close(self, streams: np.ndarray, ahead: np.ndarray, terminated: np.ndarray, truncated: np.ndarray) -> None:
-        """Write down the open decisions of some streams; `ahead` is what their successors are worth."""
+        """Add the open decisions of `streams` to the rollout; `ahead` is the value of their successors."""
         rows = self._count[streams]
-        stretch = self.gamma ** (self._age[streams] - self.every)
+        # The learner multiplies by γ^every; this factor turns it into γ^τ (see the module's docstring).
+        correction = self.gamma ** (self._age[streams] - self.every)
         closed = {
             **{name: x[streams] for name, x in self._open.items()},
             "reward": self._gain[streams],
-            "next_value": ahead * stretch,
+            "next_value": ahead * correction,
             "terminated": terminated,
             "truncated": truncated,
             "start": self._start[streams],
@@ -191,7 +197,7 @@ class Decisions:
 
     @torch.no_grad()
     def _decide(self, obs: Arrays, allowed: np.ndarray | None) -> tuple[Arrays, np.ndarray]:
-        """What is seen, chosen and thought of it, [n, …]; and the choices as the goal takes them."""
+        """Return observation, action, log-prob and value, [n, …], and the choices in the form that the goal takes."""
         mask = None if allowed is None else torch.from_numpy(allowed)
         inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
         out = self.policy.act(inputs, generator=self.generator, deterministic=self.deterministic)
@@ -206,7 +212,7 @@ class Decisions:
 
 
 def _saved(name: str) -> str:
-    """The name of an array in checkpoints, which say "mask" for action_mask."""
+    """Return the name of an array in checkpoints, where action_mask is called "mask"."""
     return "mask" if name == "action_mask" else name
 
 
@@ -215,9 +221,12 @@ def _field(name: str) -> str:
 
 
 class Hierarchy:
-    """One run of two policies in memory. `update` makes one rollout and both learn from it; `state` is all that moves.
+    """Hierarchical training in memory. `update` collects one rollout and trains both policies; iterate for all updates.
 
-    `make` makes the world for a number of streams. Iterating gives a report per update until the steps are done.
+    Args:
+        make: Makes the environment for a number of streams.
+        goal: The space of sub-goals and the distance to them.
+        spec: Settings of the training.
     """
 
     def __init__(self, make: Callable[[int], World], goal: GoalSpec, spec: HierarchySpec) -> None:
@@ -226,38 +235,39 @@ class Hierarchy:
         base = make(config.envs)
         self.manager = ActorCritic(base.observation, goal.space, spec.manager_net, seed=seed_for("manager", seed))
         self.decisions = self._decisions(config.envs)
-        self.world = self._over(base, self.decisions)
+        self.world = self._goal_world(base, self.decisions)
         self.worker = ActorCritic(self.world.observation, base.action, spec.worker_net, seed=seed)
         self.worker_learner = Learner(self.worker, config, total_updates=spec.total_updates)
-        manages = spec.manager.replace(gamma=config.gamma**spec.every, seed=seed_for("manager", seed))
-        self.manager_learner = Learner(self.manager, manages, total_updates=spec.total_updates)
+        manager_config = spec.manager.replace(gamma=config.gamma**spec.every, seed=seed_for("manager", seed))
+        self.manager_learner = Learner(self.manager, manager_config, total_updates=spec.total_updates)
         self.collector = Collector(
             self.world, self.worker, steps=config.rollout_steps, gamma=config.gamma, seed=seed, path=config.path
         )
 
     @property
     def env_steps(self) -> int:
-        """Steps of the world so far."""
+        """Env steps so far."""
         return self.collector.env_steps
 
     @property
     def finished(self) -> bool:
-        """Whether the spec's steps are done."""
+        """Whether `total_steps` are done."""
         return self.env_steps >= self.spec.total_steps
 
     @property
     def episodes(self) -> EpisodeLog:
-        """The world's own, with its raw rewards; `collector.episodes` are the worker's, one a sub-goal."""
+        """Episodes of the env, with its raw rewards; `collector.episodes` has one entry per sub-goal."""
         return self.decisions.episodes
 
     def update(self) -> HierarchyReport:
-        """New sub-goals for all, one rollout, and both learn from it."""
+        """Set new sub-goals in all streams, collect one rollout and train both policies on it."""
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         collector, decisions = self.collector, self.decisions
         decisions.reset_tape()
         collector.view, collector.start = self.world.begin(), np.ones(self.world.num_envs, bool)
         for stream in range(self.world.num_envs):
-            collector.episodes.forget(stream)  # its sub-goal was taken back with the last rollout
+            # The sub-goal that was open at the end of the last rollout has been closed there.
+            collector.episodes.forget(stream)
         rollout = collector.collect(self.worker_learner.policy_version)
         reached = [episode.success for episode in collector.episodes.take_fresh()]
         managed = decisions.rollout(collector.view, self.manager_learner.policy_version)
@@ -282,21 +292,29 @@ class Hierarchy:
 
     @torch.no_grad()
     def evaluate(self, episodes: int = 100, *, seed: int | None = None, deterministic: bool = False) -> Played:
-        """Play whole episodes of the world, both policies as they are; each stream plays its share."""
+        """Play complete episodes with the current policies and return their results.
+
+        Args:
+            episodes: Number of episodes.
+            seed: Seed of the env and the actions; None derives one from the run's seed.
+            deterministic: Take the most likely actions instead of sampling.
+        """
         if episodes < 1:
-            raise ConfigError(f"episodes is {episodes}; at least one must be played")
+            raise ConfigError(f"episodes is {episodes}; it must be at least 1")
         streams = min(episodes, EVAL_STREAMS)
         decisions = self._decisions(streams)
         decisions.deterministic = deterministic
-        world = self._over(self.make(streams), decisions)
+        world = self._goal_world(self.make(streams), decisions)
         seed = self.spec.worker.seed + EVAL_SEED_OFFSET if seed is None else seed
         generator = torch.Generator().manual_seed(seed_for("play", seed))
         view, played = world.reset(seed), Played([], [], [])
+        # Each stream plays a fixed number: taking the first to finish would prefer short episodes.
         quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
         while quota.any():
             mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
             inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
             out = self.worker.act(inputs, generator=generator, deterministic=deterministic)
+            # Nothing is learned here, and the rollout has no room for more than `rollout_steps`.
             decisions.reset_tape()
             view = world.step(self.worker.env_action(out.action.numpy())).view
             for episode in decisions.episodes.take_fresh():
@@ -306,16 +324,18 @@ class Hierarchy:
                     played.lengths.append(episode.length)
                     played.successes.append(None if episode.success is None else bool(episode.success))
             if decisions.episodes.lengths.max() >= LONGEST_EPISODE:
-                raise ConfigError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps")
+                raise ConfigError(
+                    f"an episode of {world.name} did not end within {LONGEST_EPISODE:,} steps; set a time limit"
+                )
         world.close()
         return played
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint, for `save_checkpoint`."""
-        both = {"worker": self.worker, "manager": self.manager}
+        """Return the parts of a checkpoint, for `save_checkpoint`."""
+        policies = {"worker": self.worker, "manager": self.manager}
         return {
             "weights": {
-                f"{who}.{n}": x.detach().clone() for who, net in both.items() for n, x in net.state_dict().items()
+                f"{role}.{n}": x.detach().clone() for role, net in policies.items() for n, x in net.state_dict().items()
             },
             "worker": self.worker_learner.state(),
             "manager": self.manager_learner.state(),
@@ -324,9 +344,9 @@ class Hierarchy:
         }
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Continue from a checkpoint's parts."""
-        for who, net in (("worker", self.worker), ("manager", self.manager)):
-            weights = {n.removeprefix(f"{who}."): x for n, x in parts["weights"].items() if n.startswith(f"{who}.")}
+        """Continue from the parts of a checkpoint."""
+        for role, net in (("worker", self.worker), ("manager", self.manager)):
+            weights = {n.removeprefix(f"{role}."): x for n, x in parts["weights"].items() if n.startswith(f"{role}.")}
             load_weights(net, weights)
         self.worker_learner.set_state(parts["worker"])
         self.manager_learner.set_state(parts["manager"])
@@ -335,7 +355,7 @@ class Hierarchy:
         self.episodes.set_state(parts["decisions"]["episodes"])
 
     def close(self) -> None:
-        """Free the world."""
+        """Close the environment."""
         self.world.close()
 
     def _decisions(self, streams: int) -> Decisions:
@@ -349,6 +369,6 @@ class Hierarchy:
             seed=config.seed,
         )
 
-    def _over(self, base: World, decisions: Decisions) -> GoalWorld:
+    def _goal_world(self, base: World, decisions: Decisions) -> GoalWorld:
         spec = self.spec
         return GoalWorld(base, self.goal, decisions, every=spec.every, progress=spec.progress, env_share=spec.env_share)

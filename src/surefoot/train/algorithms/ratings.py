@@ -1,38 +1,39 @@
-"""Who is stronger, in numbers: Elo's expectation and update, and Wilson's interval for a share of wins."""
+"""Playing strength: Elo's expected score and rating update, and Wilson's interval of a score."""
 
 from __future__ import annotations
 
 import math
 
+# Elo's definition: a difference of 400 points means odds of ten to one.
 SCALE = 400.0
-"""Elo points that make the odds ten to one."""
+# Rating of the first player. Only differences count, so the value is a convention.
 START = 1000.0
-"""What a first player is rated."""
 
 
 def expected(rating: float, other: float) -> float:
-    """The score (win 1, draw ½) that `rating` should get on average against `other`."""
+    """Return the mean score (win 1, draw ½) that Elo predicts for `rating` against `other`."""
     return 1.0 / (1.0 + 10.0 ** ((other - rating) / SCALE))
 
 
 def after_game(rating: float, other: float, score: float, k: float) -> tuple[float, float]:
-    """Both ratings after one game in which the first got `score` (1, ½ or 0); what one wins the other loses."""
+    """Return both ratings after a game in which the first player scored 1, ½ or 0. Their sum does not change."""
     change = k * (score - expected(rating, other))
     return rating + change, other - change
 
 
 def gap(score: float) -> float:
-    """How many points stronger somebody is who gets `score` on average; infinite at 0 and 1."""
+    """Return the rating difference for a mean score: the inverse of `expected`, infinite at 0 and 1."""
     if score <= 0.0:
         return -math.inf
     return math.inf if score >= 1.0 else SCALE * math.log10(score / (1.0 - score))
 
 
 def wilson(score: float, games: int, z: float = 1.96) -> tuple[float, float]:
-    """Interval of a mean score in [0, 1] over `games`, 95 % by default.
+    """Return Wilson's interval of a mean score in [0, 1] over `games` games, 95 % by default.
 
-    Draws count ½. A score's variance is then at most that of wins and losses alone, so the interval is on the safe side.
+    Draws count ½. The variance of a score is then at most that of wins and losses alone, so the interval is conservative.
     """
+    # Without games every score is possible.
     if games < 1:
         return 0.0, 1.0
     shrink = 1.0 + z * z / games

@@ -1,4 +1,4 @@
-"""Learning a game for two by playing it against oneself, now and as one was."""
+"""Self-play: learn a two-player game against the current policy and its past versions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ from surefoot.train.training import Training
 
 
 class SelfPlay:
-    """A training in a `SeatWorld` whose opponents are a `Pool`; the learner and the collector know nothing of it.
+    """Train a policy in a `SeatWorld` whose opponents come from a `Pool`. Iterating yields one report per update.
 
-    `training.state()` holds all of it, so a checkpoint of it goes on to the last bit. Iterating gives a report an update.
+    `training.state()` includes the pool, so a resumed run is bit-exact.
+
+    Args:
+        game: The two-player game.
+        total_steps: Env steps to train for.
+        config: Choice of the opponents.
+        settings: Settings of PPO, the network and collection, by name.
+        preset: Name of the preset that provides the other settings.
+        name: Name of the environment; None for the class name of the game.
+        policy: The policy to train; None builds the standard one.
     """
 
     def __init__(
@@ -53,14 +62,14 @@ class SelfPlay:
 def self_play_world(
     game: Game, policy: Policy, num_envs: int, config: SelfPlayConfig | None = None, *, name: str | None = None
 ) -> tuple[SeatWorld, Pool]:
-    """A world in which `policy` meets itself and its past, and the pool of those; for a Collector or PPO(policy, world)."""
+    """Return an environment in which `policy` plays against itself and its past versions, and the pool of those."""
     pool = Pool(policy, num_envs, config)
     return SeatWorld(game, num_envs, pool, name), pool
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What came of some games between two, told by the first."""
+    """Results of games between two players, counted for the first."""
 
     wins: int
     draws: int
@@ -72,28 +81,34 @@ class Match:
 
     @property
     def score(self) -> float:
-        """Mean points: a win 1, a draw ½."""
+        """Mean score: a win counts 1, a draw ½."""
         return (self.wins + self.draws / 2) / self.games
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % of the score."""
+        """95 % interval of the score."""
         return wilson(self.score, self.games)
 
 
 def play_match(
     game: Game, one: Policy | Player, two: Policy | Player, games: int, *, seed: int = 0, deterministic: bool = False
 ) -> Match:
-    """`games` games, each side first in half of them; moves are drawn, as two who always do the likeliest play two games."""
+    """Play `games` games, each player first in half of them, and return the results.
+
+    Moves are sampled by default: two deterministic players would repeat the same two games.
+    """
     if games < 2 or games % 2:
-        raise ConfigError(f"games is {games}; each side begins in half of them, so it must be even")
+        raise ConfigError(
+            f"games is {games}; it must be even and at least 2, because each player begins in half of the games"
+        )
     noise = Noise(seed)
     players = [x if isinstance(x, Player) else Player(x) for x in (one, two)]
+    # The weights may have changed since a Player was made.
     for player in players:
         player.refresh()
     boards, running = game.start(games), np.arange(games)
+    # The player who moves next on each running board.
     mover = np.arange(games) % 2
-    """Who moves next on each running board."""
     points = np.zeros(games)
     while len(running):
         move = np.empty(len(running), np.int64)
@@ -103,6 +118,7 @@ def play_match(
                 view = View(obs={"obs": game.observe(boards[:, rows])}, action_mask=game.mask(boards[:, rows]))
                 move[rows] = player.moves(view, noise, deterministic=deterministic)
         boards, over, score = game.play(boards, move)
+        # `score` is that of the player who moved; `points` are those of the first player.
         points[running[over]] = np.where(mover == 0, score, -score)[over]
         boards, running, mover = boards[:, ~over], running[~over], 1 - mover[~over]
     return Match(int((points > 0).sum()), int((points == 0).sum()), int((points < 0).sum()))

@@ -1,4 +1,4 @@
-"""What the doctor orders, done: back to the last checkpoint before the trouble, and on with the settings it names."""
+"""Automatic recovery: return to the last checkpoint before a serious finding and resume with the settings that fix it."""
 
 from __future__ import annotations
 
@@ -20,52 +20,56 @@ from surefoot.train.run import Run, resume_run, write_header
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
-MOST = 3
-"""Treatments of one run; what three did not mend needs a person."""
-KEPT = 30
-"""Checkpoints that a run under treatment keeps, so that there is one from before the trouble."""
+# Each recovery repeats up to the whole run so far. More of them spend more time on a run whose patches do not help.
+MAX_RECOVERIES = 3
+# Checkpoints to retain while recovery is enabled. With fewer, all of them may be from after the problem began; with more
+# the run takes more disk space.
+RETAINED_CHECKPOINTS = 30
+# A finding opens only after several records show its sign, so checkpoints of the last tenth before it may already be
+# affected.
 MARGIN = 0.9
-"""A finding needs some records before it opens: a checkpoint of the last tenth before that may be sick already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Treatment:
-    """What is to be done about a finding."""
+class Recovery:
+    """The response to a finding: a checkpoint to return to and the settings to change."""
 
     finding: Finding
     patch: dict[str, Any]
-    """Settings that change; none means that only a person can mend it, and the run should stop."""
+    """Settings to change. Empty if no setting fixes the problem; the run then stops."""
     back_to: int
-    """The update whose checkpoint is taken up again."""
+    """The update whose checkpoint is restored."""
 
     def __str__(self) -> str:
-        what = f"{self.finding.rule} ({self.finding.title})"
+        cause = f"{self.finding.rule} ({self.finding.title})"
         if not self.patch:
-            return f"stopped for {what}: no setting of a running run would mend it"
-        return f"went back to update {self.back_to} for {what} and on with {patch_text(self.patch)}"
+            return f"stopped because of {cause}: no setting that can change during a run fixes it"
+        return f"returned to update {self.back_to} because of {cause} and resumed with {patch_text(self.patch)}"
 
 
-def treatment(run: Run, findings: Sequence[Finding], before: Sequence[Treatment] = ()) -> Treatment | None:
-    """What to do about the gravest of these findings; None if none is an error that nothing else explains."""
-    grave = [f for f in findings if f.primary and f.status == "open" and gravity(f.severity) >= gravity("error")]
-    if not grave:
+def choose_recovery(run: Run, findings: Sequence[Finding], previous: Sequence[Recovery] = ()) -> Recovery | None:
+    """Return the recovery for the most severe open error that no other finding explains, or None without such a finding."""
+    errors = [f for f in findings if f.primary and f.status == "open" and gravity(f.severity) >= gravity("error")]
+    if not errors:
         return None
-    finding = max(grave, key=lambda f: gravity(f.severity))
-    patch = {} if len(before) >= MOST else applicable(run.spec, finding.patch)
-    good = MARGIN * finding.since_update
+    finding = max(errors, key=lambda f: gravity(f.severity))
+    patch = {} if len(previous) >= MAX_RECOVERIES else applicable(run.spec, finding.patch)
+    latest = MARGIN * finding.since_update
     steps = sorted(s for path in newest_first(run.directory.checkpoints) if (s := step_of(path.name)) is not None)
-    # Where all of them are later, the earliest is the best there is.
-    back_to = max((s for s in steps if s <= good), default=steps[0] if steps else 0)
-    return Treatment(finding=finding, patch=patch if steps else {}, back_to=back_to)
+    # If every checkpoint is later than that, the earliest one is the least affected.
+    back_to = max((s for s in steps if s <= latest), default=steps[0] if steps else 0)
+    # Without any checkpoint there is nothing to restore: an empty patch stops the run.
+    return Recovery(finding=finding, patch=patch if steps else {}, back_to=back_to)
 
 
 def applicable(spec: RunSpec, patch: dict[str, Any]) -> dict[str, Any]:
-    """The settings among these that a run can change on its way: those of learning and of rewards, not of the network."""
+    """Return the settings of `patch` that a run can change while it trains: of learning and rewards, not of the network."""
     return {knob: value for knob, value in patch.items() if _changes(spec, knob, value)}
 
 
 def _changes(spec: RunSpec, knob: str, value: Any) -> bool:
     try:
+        # Settings of the network are left out: the weights of the checkpoint would not fit another network.
         _, net, _ = split_settings({knob: value})
         return not net and patched(spec, {knob: value}) != spec
     except ConfigError:
@@ -73,51 +77,54 @@ def _changes(spec: RunSpec, knob: str, value: Any) -> bool:
 
 
 def patched(spec: RunSpec, patch: dict[str, Any]) -> RunSpec:
-    """The spec with these settings in place of its own."""
+    """Return `spec` with the settings of `patch`."""
     ppo, net, collect = split_settings(patch)
     changed = replace(spec, ppo=spec.ppo.replace(**ppo), net=spec.net.replace(**net))
     return replace(changed, collect=spec.collect.replace(**collect))
 
 
-class Patient:
-    """A run and the doctor's hands: after each treatment `run` is another one, in the same directory."""
+class RecoveringRun:
+    """A run that recovers from serious findings. Each recovery replaces `run` by a new one in the same directory."""
 
     def __init__(
         self, run: Run, *, act: bool, mirrors: Callable[[], Sequence[Mirror]] = tuple, command: Sequence[str] = ()
     ) -> None:
         self.run, self.act = run, act
-        self.treatments: list[Treatment] = []
-        self.given_up: str | None = None
-        """Why the run was stopped, if the doctor stopped it."""
+        self.recoveries: list[Recovery] = []
+        self.stop_reason: str | None = None
+        """Why the run was stopped, if no setting could fix a finding."""
         self._mirrors, self._command = mirrors, command
 
     def moments(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Moment]:
-        """The run's moments, and those of what it becomes."""
+        """Yield the moments of the run and of the runs that replace it."""
         if not self.act:
             yield from self.run.moments(stop)
             return
-        wanted: Treatment | None = None
+        recovery: Recovery | None = None
         while True:
             try:
                 for moment in self.run.moments(stop):
-                    wanted = treatment(self.run, moment.findings, self.treatments)
+                    recovery = choose_recovery(self.run, moment.findings, self.recoveries)
+                    # The caller sees the moment with the finding before the run is replaced.
                     yield moment
-                    if wanted is not None:
+                    if recovery is not None:
                         break
             except Diverged as why:
-                wanted = treatment(self.run, [collapse(self.run, why)], self.treatments)
-            if wanted is None:
+                # The update raised before its report, so the doctor has no finding for it.
+                recovery = choose_recovery(self.run, [divergence_finding(self.run, why)], self.recoveries)
+            if recovery is None:
                 return
-            if not wanted.patch:
-                self.given_up = str(wanted)
+            if not recovery.patch:
+                self.stop_reason = str(recovery)
                 return
-            self.treatments.append(wanted)
-            self.run = treat(self.run, wanted, self._mirrors(), self._command)
-            wanted = None
+            self.recoveries.append(recovery)
+            self.run = recover(self.run, recovery, self._mirrors(), self._command)
+            recovery = None
 
 
-def collapse(run: Run, why: Diverged) -> Finding:
-    """What ended a run by itself, as a finding."""
+def divergence_finding(run: Run, why: Diverged) -> Finding:
+    """Return the finding for a run that ended with `Diverged`."""
+    # R01 is the rule for numbers that are not finite; its causes and patch apply here too.
     rule = next(rule for rule in shipped_rules() if rule.id == "R01")
     history = MetricHistory() if run.attending is None else run.attending.doctor.history
     return Finding(
@@ -132,15 +139,18 @@ def collapse(run: Run, why: Diverged) -> Finding:
     )
 
 
-def treat(run: Run, wanted: Treatment, mirrors: Sequence[Mirror] = (), command: Sequence[str] = ()) -> Run:
-    """The run as it was before the trouble, with the new settings; `run` itself is closed."""
-    run.close("interrupted", str(wanted))
-    go_back(run.directory.checkpoints, wanted.back_to)
-    training = Training(patched(run.spec, wanted.patch), make=run.training.make)
+def recover(run: Run, recovery: Recovery, mirrors: Sequence[Mirror] = (), command: Sequence[str] = ()) -> Run:
+    """Close `run` and return one that resumes from the checkpoint of `recovery` with its settings."""
+    run.close("interrupted", str(recovery))
+    go_back(run.directory.checkpoints, recovery.back_to)
+    training = Training(patched(run.spec, recovery.patch), make=run.training.make)
+    # A new doctor: the history of the old one contains the updates that were rolled back.
     doctor = LiveDoctor(at_length=run.attending is not None and run.attending.at_length)
-    again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
-    write_header(run.directory, training, command, record=again.recorder.path is not None)
-    details = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}
-    again.recorder.event("treated", str(wanted), details)
-    again.notes.append(f"doctor: {wanted}")
-    return again
+    resumed, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
+    # The header is rewritten, so that a later `resume` uses the new settings.
+    write_header(run.directory, training, command, record=resumed.recorder.path is not None)
+    details = {"finding": recovery.finding.to_json(), "patch": recovery.patch, "back_to": recovery.back_to}
+    # The name of the event is part of the record's published format.
+    resumed.recorder.event("treated", str(recovery), details)
+    resumed.notes.append(f"doctor: {recovery}")
+    return resumed

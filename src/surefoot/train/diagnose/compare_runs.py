@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed put together: scores, their interquartile mean, and curves with a band."""
+"""Compare runs: group those that differ only in their seed, with scores, interquartile mean and a curve with its band."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from surefoot.telemetry.export.page import flat
 from surefoot.telemetry.reader import Curves
 from surefoot.train.diagnose.statistics import Summary, iqms, summarize
 
+# Points of a group's curve. More make the curve finer and the bootstrap below slower in proportion.
 POINTS = 60
+# Bootstrap samples of the band of a curve. Fewer than `summarize` draws for one score, because each is a whole curve.
 _RESAMPLES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class One:
-    """A run, as far as comparing goes."""
+class RunScore:
+    """The score, curve and settings of one run."""
 
     name: str
     env: str
     settings: dict[str, str]
-    """Flat, without the seed."""
+    """{dotted name: value}, without the seed."""
     score: float
     steps: np.ndarray
     values: np.ndarray
@@ -32,7 +34,7 @@ class One:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Seeds of one setting: their scores together, and their middle curve with its 95 % band."""
+    """Runs with the same settings: their scores, and the interquartile mean of their curves with its 95 % band."""
 
     label: str
     runs: list[str]
@@ -44,28 +46,30 @@ class Group:
     high: np.ndarray
 
 
-def one_run(name: str, curves: Curves, metric: str, *, evaluated: bool) -> One:
-    """A run's score and curve; `evaluated` takes them from its evaluations."""
+def one_run(name: str, curves: Curves, metric: str, *, evaluated: bool) -> RunScore:
+    """Return the score and curve of a run; with `evaluated` those of its evaluations instead of its training episodes."""
     updates = curves.updates
     values = updates["episodes.return_mean" if metric == "return" else metric]
     known = np.isfinite(values)
     if not known.any() and not evaluated:
-        have = ", ".join(sorted(c for c, column in updates.columns.items() if np.isfinite(column).any())[:12])
-        raise TelemetryError(f"{name} has no {metric}; it has {have or 'no updates'}")
+        available = ", ".join(sorted(c for c, column in updates.columns.items() if np.isfinite(column).any())[:12])
+        raise TelemetryError(f"{name} has no metric {metric}; it has {available or 'no updates'}")
     steps, values = updates.env_steps[known], values[known]
     if evaluated:
         steps, values = curves.evals.env_steps, curves.evals["return_mean"]
         score = float(values[np.isfinite(values)][-1]) if np.isfinite(values).any() else float("nan")
     else:
+        # One update is noisy, so the score is the mean of the last tenth of the curve.
         score = float(np.mean(values[-max(1, len(values) // 10) :]))
     if not np.isfinite(score):
         raise TelemetryError(f"{name} has no finite {metric} to compare")
     header = curves.header
+    # Without a header the settings are unknown: the name keeps such a run in a group of one.
     rows = flat(header.config) if header else [("record", name)]
     settings = {key: value for key, value in rows if key.rpartition(".")[2] != "seed"}
-    return One(
+    return RunScore(
         name=Path(name).name if Path(name).exists() else name,
-        env=header.env if header else "unknown world",
+        env=header.env if header else "unknown environment",
         settings=settings,
         score=score,
         steps=steps,
@@ -73,46 +77,49 @@ def one_run(name: str, curves: Curves, metric: str, *, evaluated: bool) -> One:
     )
 
 
-def differences(ones: Sequence[One]) -> dict[str, list[str]]:
-    """{setting: its values} of the settings that are not the same in all runs."""
+def differences(runs: Sequence[RunScore]) -> dict[str, list[str]]:
+    """Return {setting: its values} for the settings that differ between the runs."""
     differing: dict[str, list[str]] = {}
-    everything = [one.settings | {"env": one.env} for one in ones]
-    for name in dict.fromkeys(name for settings in everything for name in settings):
-        values = list(dict.fromkeys(settings.get(name, "–") for settings in everything))
+    all_settings = [run.settings | {"env": run.env} for run in runs]
+    for name in dict.fromkeys(name for settings in all_settings for name in settings):
+        values = list(dict.fromkeys(settings.get(name, "–") for settings in all_settings))
         if len(values) > 1:
             differing[name] = values
     return differing
 
 
-def group(ones: Sequence[One]) -> list[Group]:
-    """The runs by what was set, in the order given."""
-    different = differences(ones)
-    together: dict[tuple[str, ...], list[One]] = {}
-    for one in ones:
-        settings = one.settings | {"env": one.env}
-        together.setdefault(tuple(settings.get(name, "–") for name in different), []).append(one)
+def group(runs: Sequence[RunScore]) -> list[Group]:
+    """Group the runs by their settings, in order of first appearance."""
+    different = differences(runs)
+    by_settings: dict[tuple[str, ...], list[RunScore]] = {}
+    for run in runs:
+        settings = run.settings | {"env": run.env}
+        by_settings.setdefault(tuple(settings.get(name, "–") for name in different), []).append(run)
     groups: list[Group] = []
-    for key, members in together.items():
+    for key, members in by_settings.items():
         words = [f"{name.rpartition('.')[2]}={value}" for name, value in zip(different, key, strict=True)]
+        # More than four settings would make the label too long for a legend or a table.
         label = ", ".join(words[:4]) + (" …" if len(words) > 4 else "")
         if not words or "record" in different:
             label = members[0].name if len(members) == 1 else members[0].env
-        groups.append(_together(label, members))
+        groups.append(_make_group(label, members))
     return groups
 
 
-def _together(label: str, members: list[One]) -> Group:
-    start, end = max(one.steps[0] for one in members), min(one.steps[-1] for one in members)
+def _make_group(label: str, members: list[RunScore]) -> Group:
+    # Only steps that every member reached: outside of them `interp` would repeat the first or last value.
+    start, end = max(run.steps[0] for run in members), min(run.steps[-1] for run in members)
     grid = np.linspace(start, max(end, start), POINTS)
-    curves = np.array([np.interp(grid, one.steps, one.values) for one in members])
+    curves = np.array([np.interp(grid, run.steps, run.values) for run in members])
+    # A fixed seed: the same runs always give the same band.
     rng = np.random.default_rng(0)
     picks = rng.integers(len(members), size=(_RESAMPLES, len(members)))
     draws = np.array([_middle(curves[pick]) for pick in picks])
     low, high = np.percentile(draws, [2.5, 97.5], axis=0)
-    scores = [one.score for one in members]
+    scores = [run.score for run in members]
     return Group(
         label=label,
-        runs=[one.name for one in members],
+        runs=[run.name for run in members],
         scores=scores,
         summary=summarize(scores),
         steps=grid,
@@ -127,6 +134,6 @@ def _middle(curves: np.ndarray) -> np.ndarray:
 
 
 def chance(first: Sequence[float], second: Sequence[float]) -> float:
-    """The share of pairs in which one of the first is larger; ties count half."""
+    """Return the share of pairs (a, b) of both groups in which a is larger: the probability of improvement. Ties count half."""
     a, b = np.asarray(first)[:, None], np.asarray(second)[None]
     return float(np.mean((a > b) + 0.5 * (a == b)))

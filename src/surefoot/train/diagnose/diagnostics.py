@@ -1,4 +1,4 @@
-"""Numbers of a rollout and an update that only the doctor reads. Nothing learns from them.
+"""Statistics of rollouts and updates for the doctor. They do not influence training.
 
 `measure` returns stats of a rollout before it is learned from, `weight_changes` those of the update after it.
 """
@@ -54,7 +54,7 @@ class Diagnostics:
 
     def due(self, updates: int) -> bool:
         """Return whether to measure the next update after `updates`: the first ones, then two in a row now and then."""
-        # Two in a row: only then can a change of the weights between two updates be seen.
+        # Two in a row: only then is a change of the weights between two updates visible.
         return updates < 3 or updates in (16, 17) or updates % EVERY < 2
 
     def measure(self, rollout: Rollout) -> dict[str, float]:
@@ -156,6 +156,7 @@ def _thinned(array: np.ndarray) -> np.ndarray:
 
 def _ends(rollout: Rollout) -> dict[str, float]:
     """Return how episodes ended, and the share of continuing episodes whose bootstrap value is exactly 0."""
+    # The last step of a rollout is bootstrapped too, although its episode continues.
     cut = rollout.truncated.copy()
     cut[-1] |= True
     cut &= ~rollout.terminated & rollout.valid

@@ -1,4 +1,4 @@
-"""What can be said against a run before it begins: settings that do not go together, or not with this world."""
+"""Check a run before it starts: settings that conflict with each other or do not suit the environment."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ from surefoot.telemetry.doctor.findings import Finding, Severity
 from surefoot.train.collect.collector import Collector
 from surefoot.train.spec import RunSpec
 
+# Steps with an untrained policy that show episode lengths and scales. More see longer episodes, fewer are faster.
 STEPS = 2000
-"""Taken with an untrained policy to see what the world is like."""
+# A mean or deviation of observations above this is reported. Networks expect inputs of about unit scale; a lower limit
+# would also report environments that train well without normalization.
 FAR = 10.0
+# Expected returns above this are reported: the value loss grows with their square and dominates the shared gradient norm.
 LARGE = 1000.0
 
 
 def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Finding]:
-    """L1 to L8 for a spec, its world and its policy (the standard one if None is given); the gravest first.
+    """Run the checks L1 to L8 on a spec, its environment and its policy, and return the findings, errors first.
 
-    The world is stepped a little and left somewhere in the middle; give one that nobody trains on.
+    Args:
+        spec: The settings of the run.
+        world: The environment. It is stepped and left within an episode; pass one that is not used for training.
+        policy: The policy; None builds the standard one from the spec.
     """
-    findings = [*_batch(spec), *_far(spec), *_schedule(spec)]
+    findings = [*_batch(spec), *_epochs(spec), *_schedule(spec)]
     try:
         policy = policy or ActorCritic(world.observation, world.action, spec.net, seed=spec.seed)
         if isinstance(policy, torch.nn.Module):
@@ -38,14 +44,14 @@ def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Find
                 refuse_stateful_layers(policy)
             except PolicyError as why:
                 findings.append(_finding("L3", "error", str(why), {}, {}))
-        # A few steps show how long episodes are and how large numbers get.
+        # At least 16 steps per stream, so that many streams also finish some episodes.
         steps = max(16, STEPS // world.num_envs)
         collector = Collector(world, policy, steps=steps, gamma=spec.ppo.gamma, config=spec.collect, seed=spec.seed)
         rollout = collector.collect()
         lengths = [episode.length for episode in collector.episodes.take_fresh()]
         findings += _horizon(spec.ppo.gamma, lengths) + _scales(spec, rollout)
     except SurefootError as why:
-        findings.append(_finding("L6", "error", f"The network does not fit the world: {why}", {}, {}))
+        findings.append(_finding("L6", "error", f"The network does not fit the environment: {why}", {}, {}))
     order = ("error", "warn", "info")
     return sorted(findings, key=lambda f: (order.index(f.severity), f.rule))
 
@@ -57,42 +63,45 @@ def _finding(
 
 
 def _batch(spec: RunSpec) -> list[Finding]:
-    """L1 and L4."""
+    """Check L1 (minibatch size and rollout) and L4 (advantages normalized over few steps)."""
     batch = spec.ppo.batch_size
     size, _ = spec.ppo.minibatch_size_for(batch)
     sizes = {"minibatch_size": float(size), "batch": float(batch)}
     findings: list[Finding] = []
     if size > batch:
         findings.append(
-            _finding("L1", "info", "A minibatch is larger than the rollout", sizes, {"minibatch_size": batch})
+            _finding("L1", "info", "The minibatch size is larger than the rollout", sizes, {"minibatch_size": batch})
         )
     elif batch % size:
         fits = max(n for n in range(1, size + 1) if batch % n == 0)
-        title = "The minibatch size does not divide the rollout; minibatches are made a little uneven"
+        title = "The minibatch size does not divide the rollout; minibatches differ slightly in size"
+        # A divisor far below the chosen size would change learning more than uneven minibatches do.
         findings.append(_finding("L1", "info", title, sizes, {"minibatch_size": fits} if fits > size // 2 else {}))
+    # From a handful of samples the deviation is mostly noise, and it scales the whole gradient.
     if spec.ppo.normalize_advantage == "minibatch" and min(size, batch) < 8:
-        title = "Advantages are standardised over very few steps"
+        title = "Advantages are normalized over very few steps"
         patch: dict[str, Any] = {"normalize_advantage": "batch", "minibatch_size": 64}
-        findings.append(_finding("L4", "warn", title, sizes, patch, "mean and deviation of so few say little"))
+        findings.append(_finding("L4", "warn", title, sizes, patch, "mean and deviation of few steps are noisy"))
     return findings
 
 
-def _far(spec: RunSpec) -> list[Finding]:
-    """L2."""
+def _epochs(spec: RunSpec) -> list[Finding]:
+    """Check L2: many epochs without a limit on the KL divergence."""
     ppo = spec.ppo
+    # 10 epochs is the default of SB3 and of PPO's paper for continuous control, so only that many or more are reported.
     if ppo.target_kl is not None or ppo.adaptive_kl is not None or ppo.epochs < 10:
         return []
-    title = "Many epochs over each rollout and nothing that stops them"
+    title = "Many epochs per rollout without a KL limit that stops them early"
     return [_finding("L2", "info", title, {"epochs": float(ppo.epochs)}, {"target_kl": 0.02})]
 
 
 def _schedule(spec: RunSpec) -> list[Finding]:
-    """L7."""
+    """Check L7: a schedule that ends long before the run."""
     total, first = spec.total_updates, value_at(spec.ppo.lr, progress=0.0, updates=0)
     for share in (0.25, 0.5, 0.75, 0.9):
         lr = value_at(spec.ppo.lr, progress=share, updates=int(share * total))
         if lr < 1e-3 * first:
-            title = f"The learning rate is all but 0 after {share:.0%} of the run"
+            title = f"The learning rate is almost 0 after {share:.0%} of the run"
             evidence = {"lr": lr, "lr_at_start": first, "updates": float(total)}
             return [
                 _finding("L7", "warn", title, evidence, {"lr": f"lin_{first:g}"}, "the schedule is for a shorter run")
@@ -101,19 +110,21 @@ def _schedule(spec: RunSpec) -> list[Finding]:
 
 
 def _horizon(gamma: float, lengths: list[int]) -> list[Finding]:
-    """L5; an episode of one step needs no horizon."""
+    """Check L5: a discount whose horizon is much shorter than an episode. Episodes of one step need none."""
+    # The mean of one or two episodes is too noisy to compare with.
     if len(lengths) < 3 or max(lengths) < 2:
         return []
     horizon, length = 1.0 / max(1.0 - gamma, 1e-9), float(np.mean(lengths))
     evidence = {"horizon": horizon, "episode_length": length}
     if horizon < length / 20.0:
-        title = "The discount forgets most of an episode"
+        title = "The horizon of the discount is much shorter than an episode"
+        # The suggested discount has a horizon of a fifth of an episode.
         return [_finding("L5", "info", title, evidence, {"gamma": float(f"{1.0 - 5.0 / length:.3g}")})]
     return []
 
 
 def _scales(spec: RunSpec, rollout: Rollout) -> list[Finding]:
-    """L8."""
+    """Check L8: the scale of observations and returns."""
     findings: list[Finding] = []
     for name, part in rollout.obs.items():
         if part.dtype.kind != "f" or spec.net.normalize_obs:
@@ -121,12 +132,13 @@ def _scales(spec: RunSpec, rollout: Rollout) -> list[Finding]:
         rows = part.reshape(-1, max(1, math.prod(part.shape[2:]))).astype(np.float64)
         far = float(max(np.abs(rows.mean(0)).max(), rows.std(0).max()))
         if far > FAR:
-            title = f"Observation {name!r} is far from 0 or widely spread, and nothing standardises it"
+            title = f"Observation {name!r} is far from 0 or widely spread, and it is not normalized"
             findings.append(_finding("L8", "info", title, {"largest": far}, {"normalize_obs": True}))
+    # With gamma = 1 the horizon would be infinite; 1000 steps are a long episode.
     horizon = min(1.0 / max(1.0 - spec.ppo.gamma, 1e-9), 1000.0)
     size = float(np.abs(rollout.reward).mean()) * horizon
     if size > LARGE and not (spec.collect.normalize_reward or spec.ppo.normalize_value):
-        title = "Returns are large, and nothing scales them"
+        title = "Returns are large, and they are not scaled"
         evidence = {"expected_return": size, "reward": float(np.abs(rollout.reward).mean())}
         findings.append(
             _finding("L8", "warn" if size > 10 * LARGE else "info", title, evidence, {"normalize_reward": True})

@@ -1,6 +1,6 @@
-"""Probe environments with known answers, trained in seconds: what is not learned there is a bug.
+"""Probe environments with known answers, trained in seconds: a probe that is not learned shows a bug.
 
-After Andy Jones's probe environments: each adds one thing to the one before, so the first failure shows where to look.
+After Andy Jones's probe environments: each adds one feature to the previous one, so the first failure shows where the bug is.
 """
 
 from __future__ import annotations
@@ -86,16 +86,19 @@ def probe(
     trainer: Trainer | None = None,
     only: Collection[str] = (),
 ) -> list[Result]:
-    """Run the probes P1 to P7, and P8 on the world of `make`, if given.
+    """Run the probes P1 to P7, and P8 on the environment of `make`, if passed.
 
-    `build` makes a policy for a world. `trainer` builds the training; pass a function to probe another training than
-    surefoot's. `only` names the probes to run.
+    Args:
+        build: Builds a policy for an environment; None for a small standard network.
+        make: Makes the user's environment for a number of streams.
+        trainer: Builds the training; pass a function to probe another implementation.
+        only: Ids of the probes to run; empty for all.
     """
     build = build or (lambda world: ActorCritic(world.observation, world.action, NetConfig(hidden=(32, 32)), seed=0))
     trainer = trainer or (lambda spec, world, policy: Training(spec, world=world, policy=policy))
     bench = _Bench(build, trainer)
     results = [bench.run(*each) for each in _PROBES if not only or each[0] in only]
-    return results + ([_own_world(make, build, trainer)] if make is not None else [])
+    return results + ([_probe_user_world(make, build, trainer)] if make is not None else [])
 
 
 def _spec(name: str, total: int, **ppo: Any) -> RunSpec:
@@ -133,7 +136,7 @@ class _Bench:
         judge: Callable[[Policy, float], tuple[bool, str]],
         causes: tuple[str, ...],
     ) -> Result:
-        """Train in one world and judge the result."""
+        """Train in one environment and judge the result."""
         try:
             world = Streams(f"probe {id_}", task, STREAMS)
             policy = self.build(world)
@@ -161,7 +164,7 @@ def _expect_values(*expected: tuple[float, float], within: float) -> Callable[[P
             values = policy.value(inputs).cpu().numpy()
         right = np.array([value for _, value in expected])
         shown, wanted = (", ".join(f"{x:.2f}" for x in each) for each in (values, right))
-        return bool(np.abs(values - right).max() <= within), f"value {shown}; right is {wanted}"
+        return bool(np.abs(values - right).max() <= within), f"value {shown}; expected {wanted}"
 
     return judge
 
@@ -178,79 +181,81 @@ def _chooses(contexts: int) -> Callable[[Policy, float], tuple[bool, str]]:
         with torch.no_grad():
             action = policy.act(inputs, generator=torch.Generator().manual_seed(0)).action.cpu()
         share = float((action.flatten() == right.repeat(50)).float().mean())
-        return share > 0.8, f"the right action in {share:.0%} of the cases"
+        # Actions are sampled, with an entropy bonus in training, so a correct policy is not always right.
+        return share > 0.8, f"the correct action in {share:.0%} of the cases"
 
     return judge
 
 
 def _same(policy: Policy, worst: float) -> tuple[bool, str]:
-    return worst <= RATIO_LIMIT, f"max |ratio - 1| before the first step {worst:.1e}; at most {RATIO_LIMIT:g} is right"
+    return worst <= RATIO_LIMIT, f"max |ratio - 1| before the first step {worst:.1e}; the limit is {RATIO_LIMIT:g}"
 
 
+# Value of a reward of 1 at every step: the geometric series.
 _FOREVER = 1.0 / (1.0 - GAMMA)
 _PROBES: tuple[tuple[str, str, Task, Any, tuple[str, ...]], ...] = (
     (
         "P1",
-        "reward 1 for ever",
+        "a reward of 1 at every step, without end",
         Endless(),
         _expect_values((1.0, _FOREVER), within=2.0),
         ("the bootstrap at the end of a rollout is missing", "the critic does not learn at all"),
     ),
     (
         "P2",
-        "a reward that the observation announces",
+        "a reward that depends on the observation",
         Announced(),
         _expect_values((-1.0, -1.0), (1.0, 1.0), within=0.25),
-        ("observations do not reach the critic", "observations and rewards are of different steps"),
+        ("observations do not reach the critic", "observations and rewards belong to different steps"),
     ),
     (
         "P3",
-        "a reward one step late",
+        "a delayed reward",
         Delayed(),
         _expect_values((-1.0, GAMMA), (1.0, 1.0), within=0.15),
-        ("the discount is not applied, or twice", "values are of the wrong successor"),
+        ("the discount is not applied, or applied twice", "values belong to the wrong successor"),
     ),
     (
         "P4",
-        "one of two actions pays",
+        "one of two actions is rewarded",
         Bandit((0.0, 1.0)),
         _chooses(1),
-        ("the sign of the policy's loss or of the advantage is wrong", "the policy's weights are not in the optimiser"),
+        ("the sign of the policy's loss or of the advantage is wrong", "the policy's weights are not in the optimizer"),
     ),
     (
         "P5",
-        "the observation says which action pays",
+        "the observation determines which action is rewarded",
         ContextBandit(3),
         _chooses(3),
-        ("observations do not reach the policy", "actions and observations are of different steps"),
+        ("observations do not reach the policy", "actions and observations belong to different steps"),
     ),
     (
         "P6",
-        "a time limit that is none of the world's",
+        "a time limit that truncates episodes",
         TimeLimit(8),
         _expect_values((0.0, _FOREVER), (0.5, _FOREVER), within=3.0),
-        ("truncated episodes are taken for ended ones", "their last observation is not the one that is valued"),
+        ("truncation is handled as termination", "the bootstrap does not use the last observation"),
     ),
     (
         "P6B",
-        "a deadline that is the world's own",
+        "a time limit that terminates episodes",
         TimeLimit(8, terminated=True),
         _expect_values((0.0, TimeLimit(8, terminated=True).value(GAMMA)), within=1.2),
-        ("ended episodes are taken for truncated ones",),
+        ("termination is handled as truncation",),
     ),
     (
         "P7",
-        "the policy that learns is the one that acted",
+        "the policy that learns equals the one that acted",
         ContextBandit(3),
         _same,
-        ("dropout or batch norm", "a normaliser that moves while learning", "memory that is not cleared"),
+        ("dropout or batch norm", "a normalizer that changes while learning", "recurrent state that is not reset"),
     ),
 )
 
 
-def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result:
-    """P8, on the user's world: the ratio is 1 in the first minibatch, and time limits are truncations."""
-    title = "your env: the ratio is 1 and time limits are not ends"
+def _probe_user_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result:
+    """Run P8 on the user's environment: the ratio is 1 in the first minibatch, and time limits are truncations."""
+    title = "your env: the ratio is 1 and time limits are truncations"
     try:
         world = make(4)
         policy = build(world)
@@ -267,10 +272,15 @@ def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result
     message = f"{len(ends)} episodes, max |ratio - 1| {worst:.1e}"
     if worst > RATIO_LIMIT:
         return Result(
-            id="P8", title=title, passed=False, message=message, causes=("dropout, batch norm or a moving normaliser",)
+            id="P8",
+            title=title,
+            passed=False,
+            message=message,
+            causes=("dropout, batch norm or a normalizer that changes while learning",),
         )
+    # Several episodes that terminate at exactly the largest length look like a time limit. Short ones may be the task's length.
     if longest >= 20 and len(suspect) >= 3:
-        why = "the env may say terminated where it should say truncated, at its time limit"
-        message += f"; {len(suspect)} of them terminated after exactly {longest} steps, the longest there are"
+        why = "the env may return terminated instead of truncated at its time limit"
+        message += f"; {len(suspect)} of them terminated after exactly {longest} steps, the largest length"
         return Result(id="P8", title=title, passed=False, message=message, causes=(why,))
     return Result(id="P8", title=title, passed=True, message=message)

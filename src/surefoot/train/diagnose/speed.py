@@ -1,4 +1,4 @@
-"""What a machine does with a training: how many steps a second, where the time goes, and what would change that."""
+"""Measure training speed on this machine: steps per second, time per part, and advice on what to change."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from surefoot.errors import ConfigError
 from surefoot.train.training import Training
 
 PARTS = ("env", "policy", "update", "rest")
+# A part with at least this share of the time dominates: speeding up the others gains at most 2 times.
 DOMINATES = 0.5
-"""Share of the time from which on a part is the one to look at."""
+# From this share of a matrix product's speed on, an update counts as limited by arithmetic rather than overhead. A higher
+# value recommends larger minibatches to more users, a lower one smaller networks.
 BUSY = 0.3
-"""Share of a matrix product's speed from which on an update is arithmetic rather than overhead."""
+# Minibatch size that is suggested if overhead dominates. A larger one would be faster but changes learning more.
 WIDE_MINIBATCH = 256
+# Below this share of one core, other processes slow the measurement down noticeably.
+FREE_CORE = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A stretch of training, after one update of warm-up."""
+    """Measurements of training, after one update of warm-up."""
 
     env: str
     backend: str
-    """Whose env: "surefoot" or "gymnasium"."""
+    """Implementation of the env: "surefoot" or "gymnasium"."""
     envs: int
     threads: int
     steps: int
@@ -43,11 +47,11 @@ class Measured:
     path: str
     path_reason: str
     peak_mb: float | None
-    """The largest the process has been; None where the system does not say."""
+    """Peak memory of the process in MB; None if the system does not report it."""
     sgemm_gflops: float
-    """What this machine reaches in a matrix product of 1024 × 1024, on as many threads."""
+    """Speed of a matrix product of 1024 × 1024 on this machine, with the same number of threads."""
     update_gflops: float
-    """About what the updates reached, counted from the sizes of the policy's layers."""
+    """Approximate speed of the updates, computed from the sizes of the policy's layers."""
 
     @property
     def steps_per_second(self) -> float:
@@ -58,11 +62,11 @@ class Measured:
         return self.steps / self.cpu_seconds
 
     def share(self, part: str) -> float:
-        """Of the wall time, 0 … 1."""
+        """Return the share of the wall time that a part took, 0 … 1."""
         return self.seconds[part] / self.wall_seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
+        """Return all fields and rates as JSON values."""
         rates = {"steps_per_second": self.steps_per_second, "steps_per_cpu_second": self.steps_per_cpu_second}
         return {**asdict(self), **rates}
 
@@ -74,13 +78,14 @@ def measure(
     steps: int | None = None,
     watch: Callable[[float], None] = lambda share: None,
 ) -> Measured:
-    """Train for `seconds`, or for `steps` env steps, and say what it took; at least one whole update either way.
+    """Train for `seconds`, or for `steps` env steps, and return the measurements. At least one complete update is measured.
 
-    `watch` is told how much of it is done, 0 … 1, after every update.
+    `watch` is called after every update with the share that is done, 0 … 1.
     """
     if not seconds > 0 or (steps is not None and steps < 1):
         raise ConfigError(f"seconds is {seconds:g} and steps is {steps}; both must be positive")
     sgemm = sgemm_gflops()
+    # Warm-up: the first update allocates memory and starts threads.
     training.update()
     spent: Counter[str] = Counter()
     first, updates, gradient_steps, flops = training.env_steps, 0, 0, 0.0
@@ -111,6 +116,7 @@ def measure(
         cpu_seconds=used,
         seconds={
             "env": spent["env"],
+            # Collecting includes the env's steps.
             "policy": spent["collect"] - spent["env"],
             "update": update,
             "rest": max(0.0, wall - spent["collect"] - update),
@@ -124,7 +130,7 @@ def measure(
 
 
 def advice(measured: Measured, training: Training) -> list[str]:
-    """What would make this training faster, in sentences; the numbers are the measured ones."""
+    """Return sentences on what would make this training faster, with the measured numbers."""
     advice_lines: list[str] = []
     share = {part: measured.share(part) for part in PARTS}
     if share["env"] >= DOMINATES:
@@ -134,60 +140,64 @@ def advice(measured: Measured, training: Training) -> list[str]:
     elif share["policy"] >= DOMINATES:
         advice_lines.append(
             f"choosing actions is {share['policy']:.0%} of the time, one call for {measured.envs} "
-            f"env{'s' if measured.envs > 1 else ''}: more of them share a call, --set envs={max(8, 2 * measured.envs)}"
+            f"env{'s' if measured.envs > 1 else ''}; more envs share a call: --set envs={max(8, 2 * measured.envs)}"
         )
     else:
         largest = max(share, key=lambda part: share[part])
         advice_lines.append(f"no part takes half of the time; the largest is {largest} with {share[largest]:.0%}")
     if measured.path == "torch" and training.spec.ppo.path == "torch":
-        advice_lines.append("path=torch was asked for; --set path=auto takes the kernel where it knows the policy")
+        advice_lines.append("path=torch is set; --set path=auto uses the faster kernel for policies that it supports")
     elif measured.path == "torch" and share["update"] >= DOMINATES:
         advice_lines.append(f"the update ran in torch, not in the faster kernel, because {measured.path_reason}")
-    got = measured.cpu_seconds / measured.wall_seconds
-    if got < 0.85:
+    cpu_share = measured.cpu_seconds / measured.wall_seconds
+    if cpu_share < FREE_CORE:
         advice_lines.append(
-            f"this process got {got:.0%} of a core: something else is running, so compare steps per CPU-second"
+            f"this process got {cpu_share:.0%} of a core because other processes are running; compare steps per CPU-second"
         )
     return advice_lines
 
 
 def _faster_env(measured: Measured, share: float) -> list[str]:
     advice_lines = [
-        f"the env is {share:.0%} of the time: a faster env helps, a bigger network costs little, and no policy or "
-        f"update however fast makes this more than {1 / share:.1f} times faster"
+        # Amdahl's law: with the other parts at no cost, the env's share remains.
+        f"the env is {share:.0%} of the time: a faster env helps, a larger network costs little, and a faster policy or "
+        f"update cannot make training more than {1 / share:.1f} times faster"
     ]
     if measured.backend == "gymnasium" and measured.env in own_worlds():
-        advice_lines.append(f"--env-backend surefoot plays our own vectorised {measured.env} instead of Gymnasium's")
+        advice_lines.append(
+            f"--env-backend surefoot uses the vectorized {measured.env} of this package instead of Gymnasium's"
+        )
     elif measured.backend == "gymnasium":
-        advice_lines.append("from Python, PPO takes a gymnasium.vector.AsyncVectorEnv, which plays on the other cores")
+        advice_lines.append("in Python, pass PPO a gymnasium.vector.AsyncVectorEnv, which runs envs on the other cores")
     return advice_lines
 
 
 def _faster_update(measured: Measured, training: Training, share: float) -> str:
     ppo, reached = training.spec.ppo, measured.update_gflops / measured.sgemm_gflops
-    advice_lines = f"the update is {share:.0%} of the time, at {reached:.1%} of what a matrix product reaches here"
+    summary = f"the update is {share:.0%} of the time, at {reached:.1%} of the speed of a matrix product"
     if reached >= BUSY:
-        return f"{advice_lines}: that is arithmetic; a smaller network or fewer than {ppo.epochs} epochs is what saves time"
+        return f"{summary}: that is arithmetic; a smaller network or fewer than {ppo.epochs} epochs saves time"
     size, _ = ppo.minibatch_size_for(ppo.batch_size)
     wider = min(WIDE_MINIBATCH, ppo.batch_size)
     if size < wider:
         return (
-            f"{advice_lines}: small steps cost more than their arithmetic; --set minibatch_size={wider} makes "
-            f"{wider / size:.3g} times fewer (and learns differently), a bigger network costs little"
+            f"{summary}: the overhead of small steps dominates; --set minibatch_size={wider} takes "
+            f"{wider / size:.3g} times fewer steps (and learns differently), and a larger network costs little"
         )
     longer = "longer rollouts" if size >= ppo.batch_size else "larger minibatches"
-    return f"{advice_lines}: the rest is overhead, which {longer} or fewer epochs make smaller (and learn differently)"
+    return f"{summary}: the remaining time is overhead; {longer} or fewer epochs reduce it (and learn differently)"
 
 
 def flops_per_sample(training: Training) -> float:
-    """Multiplications and additions of one gradient step for one sample: two forward, four backward for each weight."""
+    """Return the floating-point operations of one gradient step per sample: 2 forward and 4 backward per weight."""
     return 6.0 * sum(p.numel() for p in training.policy.parameters() if p.ndim == 2)
 
 
 def sgemm_gflops(size: int = 1024, seconds: float = 0.3) -> float:
-    """The best of several matrix products, on the threads this process uses."""
+    """Return the speed of the fastest of several matrix products, with the threads of this process."""
     a, b = torch.rand(size, size), torch.rand(size, size)
     out = a @ b
+    # The fastest, not the mean: interruptions only ever make a product slower.
     best, begin = float("inf"), time.perf_counter()
     while time.perf_counter() - begin < seconds:
         before = time.perf_counter()
@@ -197,9 +207,10 @@ def sgemm_gflops(size: int = 1024, seconds: float = 0.3) -> float:
 
 
 def peak_mb() -> float | None:
-    """The largest this process has been; Linux counts in kilobytes, macOS in bytes, Windows not at all."""
+    """Return the peak memory of this process in MB; None on Windows, which has no `resource` module."""
     try:
         import resource
     except ImportError:
         return None
+    # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

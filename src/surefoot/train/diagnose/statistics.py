@@ -1,4 +1,4 @@
-"""Scores over several seeds, told honestly: interquartile mean and a bootstrap interval (Agarwal et al. 2021)."""
+"""Summarize scores over several seeds: interquartile mean and bootstrap interval (Agarwal et al. 2021)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefoot.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What several seeds say together."""
+    """Statistics of the scores of several seeds."""
 
     iqm: float
     low: float
@@ -31,24 +31,30 @@ class Summary:
 
 
 def iqm(scores: Sequence[float] | np.ndarray) -> float:
-    """Mean of the middle half; where a quarter is no whole number of scores, they count in part."""
+    """Return the mean of the middle half; if a quarter is not a whole number of scores, those at its edges count in part."""
     return float(iqms(np.asarray(scores, dtype=np.float64)[None])[0])
 
 
 def iqms(scores: np.ndarray) -> np.ndarray:
-    """The interquartile mean of every row of [R, N]; the result is [R]."""
+    """Return the interquartile mean of each row of [R, N], [R]."""
     ordered, count = np.sort(scores, axis=1), scores.shape[1]
     if count == 0:
         raise ConfigError("an interquartile mean needs at least one score")
-    cut, place = count / 4.0, np.arange(count)
-    # How much of each score lies between the quartiles: 0, 1, or a fraction at the two edges.
-    weight = np.clip(np.minimum(place + 1 - cut, count - cut - place), 0, 1)
-    # A score that does not count may be infinite.
+    cut, rank = count / 4.0, np.arange(count)
+    # The share of each score that lies between the quartiles: 0, 1, or a fraction at the two edges.
+    weight = np.clip(np.minimum(rank + 1 - cut, count - cut - rank), 0, 1)
+    # Not only weight 0: a score that does not count may be infinite, and 0 · inf is NaN.
     return (np.where(weight > 0, ordered, 0.0) * weight).sum(axis=1) / weight.sum()
 
 
 def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> Summary:
-    """IQM with its percentile bootstrap interval, and the extremes."""
+    """Return the IQM with its percentile bootstrap interval, the mean and the extremes.
+
+    Args:
+        scores: One score per seed.
+        resamples: Bootstrap samples of the interval. More make it smoother and slower.
+        seed: Seed of the bootstrap. It is fixed by default, so the same scores always give the same interval.
+    """
     values = np.asarray(scores, dtype=np.float64)
     rng = np.random.default_rng(seed)
     draws = rng.choice(values, size=(resamples, len(values)), replace=True) if len(values) else values[None]

@@ -18,11 +18,13 @@ def adopt(training: Training, path: Path) -> int:
     are not.
     """
     saved = read_model(path)
+    # A description of the spaces exists only for networks of this package; for others `load_weights` compares shapes.
     if isinstance(training.policy, ActorCritic) and not saved.parts["policy"].get("own_module", True):
         source = policy_from_description(saved.parts["policy"])
         refuse_other_spaces(source.observation, source.action, training.world)
     load_weights(training.policy, saved.parts["weights"])
     scaler, known = training.collector.scaler, saved.parts["collector"]["scaler"]
+    # The critic's values are in units of this scale, so both runs must use it.
     if saved.spec.collect.normalize_reward and training.spec.collect.normalize_reward:
         scaler.mean, scaler.var, scaler.count = known["mean"], known["var"], known["count"]
     return int(saved.parts["learner"]["updates"])

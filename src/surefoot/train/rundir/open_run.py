@@ -45,6 +45,7 @@ def load_run_policy(directory: RunDir, which: str, env: str | None) -> tuple[Tra
     pin_threads()
     checkpoint = load_checkpoint(checkpoint_path(directory.checkpoints, which, directory.name))
     spec, make = read_run(directory.path, env)
+    # No remote workers, overlap or second learner: the policy is only used, not trained.
     training = Training(replace(spec, rollouts="here", overlap=False, learners=1), make=make)
     if isinstance(training.policy, ActorCritic) and not training.policy.own_module:
         trained = policy_from_description(checkpoint.parts["policy"])

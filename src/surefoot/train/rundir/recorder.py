@@ -50,6 +50,7 @@ def tell(
     labels: Mapping[str, str] | None = None,
 ) -> None:
     """Record the episodes that ended in an update, a share of its gradient steps, and the update."""
+    # Episodes beyond the rate limit of the recorder are counted, not written.
     room = max(0, recorder.room_for_episodes()) if fresh else 0
     recorder.drop_episodes(max(0, len(fresh) - room))
     for episode in fresh[:room]:

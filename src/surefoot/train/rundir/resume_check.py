@@ -39,6 +39,7 @@ def fingerprint(tree: Any) -> str:
 
 def _feed(digest: Any, tree: Any) -> None:
     if isinstance(tree, Mapping):
+        # Sorted: the order of insertion may differ after loading, and does not matter.
         for key in sorted(tree):
             digest.update(f"{{{key}:".encode())
             _feed(digest, tree[key])
@@ -48,6 +49,7 @@ def _feed(digest: Any, tree: Any) -> None:
             _feed(digest, item)
     elif isinstance(tree, np.ndarray | torch.Tensor):
         array = tree.detach().cpu().numpy() if isinstance(tree, torch.Tensor) else tree
+        # Type and shape too: the same bytes can be different arrays.
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     else:
@@ -106,6 +108,7 @@ def _advance(training: Training, updates: int) -> list[str]:
 def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
     """Return the fingerprints of `updates` more updates from the checkpoint in `root`, by a new process."""
     command = [sys.executable, "-m", "surefoot.train.rundir.resume_check", str(run.path), str(root), str(updates)]
+    # The same number of threads: sums of floats depend on it.
     done = subprocess.run([*command, str(torch.get_num_threads())], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RunError(f"the second process failed: {done.stderr.strip().splitlines()[-1:]}")

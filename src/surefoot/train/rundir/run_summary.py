@@ -41,9 +41,11 @@ def row_of(run: RunDir) -> dict[str, Any]:
                     pass
     except SurefootError as why:
         row["finding"] = str(why)
+        # A run with --telemetry off has no record; its header still has the env.
         if not run.telemetry.exists() and run.read_header().get("record") is False:
             header = run.read_header()
             row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
+    # The record has no end but no process holds the lock: the process was killed.
     if row["state"] == "running" and not is_locked(run):
         row["state"] = "stopped without an end"
     return row

@@ -80,11 +80,13 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
             f"{name!r} is not a valid name for a run; use ASCII letters, digits, dots, dashes and underscores"
         )
     base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', short_name(env))}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
+    # mkdir fails if the directory exists, so two runs that start in the same second get different names.
     for number in range(1, 1000):
         path = root / (base if number == 1 else f"{base}-{number}")
         try:
             path.mkdir(parents=True)
         except FileExistsError:
+            # A name that the user chose is not numbered silently: the user may have meant to resume that run.
             if name is not None and (path / "run.json").exists():
                 raise RunError(f"{path} already contains a run; `surefoot resume {path}` continues it") from None
             continue
@@ -104,6 +106,7 @@ def find_run(name: str | Path, root: Path) -> RunDir:
         if candidate.name == "run.json" and candidate.is_file():
             return RunDir(candidate.parent)
     known = [run.name for run in list_runs(root)]
+    # Below difflib's default of 0.6: a short part of a long name should still match.
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.3)
     advice = f"did you mean {close[0]}?" if close else "`surefoot runs` lists them, --runs DIR looks elsewhere"
     raise RunNotFound(f"no run called {str(name)!r} here or under {root}; {advice}")

@@ -41,7 +41,7 @@ def test_a_checkpoint_that_is_not_there_is_named(runs, capsys):
 
 def test_a_mask_for_a_policy_without_choices_is_refused(runs, tmp_path, capsys):
     assert main(["export", "swing", "--runs", str(runs), "-o", str(tmp_path / "x"), "--masks", "on"]) == 2
-    assert "only choices can be masked" in capsys.readouterr().err
+    assert "only discrete actions can be masked" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 

@@ -114,8 +114,11 @@ def test_a_kept_version_goes_live_only_through_the_gate(encoder, tmp_path: Path)
         assert tool_agent.rollback("it was worse after all") == first
 
 
-def test_an_agent_without_tools_is_refused_when_it_is_created(encoder):
-    with pytest.raises(ConfigError, match="needs at least one tool"):
-        ToolAgent(encoder=encoder)
-    with pytest.raises(ConfigError, match="needs at least one tool"):
-        WeavingShuttle(encoder=encoder)
+def test_an_agent_without_tools_is_refused_when_it_is_to_answer_and_tools_can_be_added(encoder):
+    empty = ToolAgent(encoder=encoder)
+    with pytest.raises(ConfigError, match="has no tools"):
+        empty.answer("hello")
+    with pytest.raises(ConfigError, match="has no tools"):
+        WeavingShuttle(encoder=encoder).weave_sync("hello")
+    empty.add_tool(broken)
+    assert empty.answer("fail on purpose").tool == "broken"

@@ -6,7 +6,7 @@ import asyncio
 
 from surefoot.server import schema
 from surefoot.server.decisions.learning_process import answer
-from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 
@@ -47,7 +47,7 @@ def run(tmp_path, story, clock=None, **policy):
 
     async def whole():
         service = Service(tmp_path, clock=clock or Clock(), seed=0, pupil=Inline(tmp_path / "policies"))
-        service.steward = Steward(service)
+        service.lifecycle = PolicyLifecycle(service)
         await service.start()
         try:
             if "greet" not in service.policies:

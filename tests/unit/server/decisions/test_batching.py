@@ -17,16 +17,16 @@ def test_a_canary_answers_its_share_and_rollback_takes_it_away(tmp_path):
         for i in range(8):
             await service.decide("greet", [asked(f"d{i}")])
             await service.reward(f"d{i}", schema.NewReward(value=0.5 * (i % 2)))
-        job = await service.steward.update("greet")
-        while service.steward.job(job.job_id).state in ("waiting", "running"):
+        job = await service.lifecycle.update("greet")
+        while service.lifecycle.job(job.job_id).state in ("waiting", "running"):
             await asyncio.sleep(0.05)
-        await service.steward.promote("greet", schema.PromotionBody(version=0))
-        await service.steward.promote("greet", schema.PromotionBody(version=1, share=0.5))
+        await service.lifecycle.promote("greet", schema.PromotionBody(version=0))
+        await service.lifecycle.promote("greet", schema.PromotionBody(version=1, share=0.5))
         made = await service.decide("greet", [asked() for _ in range(60)])
         share = np.mean([d.policy_version == 1 for d in made])
-        back = await service.steward.rollback("greet")
+        back = await service.lifecycle.rollback("greet")
         with refused("unknown"):
-            await service.steward.promote("greet", schema.PromotionBody(version=9))
+            await service.lifecycle.promote("greet", schema.PromotionBody(version=9))
         return share, back.version, back.canary
 
     share, version, canary = run(tmp_path, story)

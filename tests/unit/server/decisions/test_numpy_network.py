@@ -26,7 +26,7 @@ def test_weights_that_are_not_finite_never_answer(tmp_path):
             return told
 
         service.apprentice.ask = poisoned
-        job = await service.steward.finished(await service.steward.update("greet"))
+        job = await service.lifecycle.finished(await service.lifecycle.update("greet"))
         (made,) = await service.decide("greet", [asked("after")])
         return job.state, job.message, service.policy("greet").network is before, made.policy_version
 

@@ -14,9 +14,9 @@ from .service_cases import asked, refused, run, told_by
 def test_an_update_needs_enough_and_runs_alone(tmp_path):
     async def story(service):
         with refused("conflict"):
-            await service.steward.update("greet")
+            await service.lifecycle.update("greet")
         with refused("unknown"):
-            await service.steward.update("nobody")
+            await service.lifecycle.update("nobody")
 
     run(tmp_path, story)
 
@@ -27,7 +27,7 @@ def test_the_log_says_what_another_version_would_have_earned(tmp_path):
         for i in range(300):
             (made,) = await service.decide("greet", [asked(f"d{i}", embedding=rng.standard_normal(4).tolist())])
             await service.reward(f"d{i}", schema.NewReward(value=float(made.action == 1)))
-        return await service.steward.evaluate("greet", schema.NewEvaluation(version=0))
+        return await service.lifecycle.evaluate("greet", schema.NewEvaluation(version=0))
 
     found = run(tmp_path, story)
     assert found.decisions == 300
@@ -41,7 +41,7 @@ def test_a_decision_is_explained(tmp_path):
         for i in range(6):
             await service.decide("greet", [asked(f"d{i}", embedding=[1.0, 0.1 * i, 0.0, 0.0])])
             await service.reward(f"d{i}", schema.NewReward(value=0.1 * i))
-        return await service.steward.explain("d5")
+        return await service.lifecycle.explain("d5")
 
     told = run(tmp_path, story)
     assert told.reward == pytest.approx(0.5)
@@ -52,15 +52,15 @@ def test_a_decision_is_explained(tmp_path):
 
 def test_a_checkpoint_can_be_gone_back_to(tmp_path):
     async def story(service):
-        named = await service.steward.checkpoint("greet", schema.NewCheckpoint())
+        named = await service.lifecycle.checkpoint("greet", schema.NewCheckpoint())
         for i in range(8):
             await service.decide("greet", [asked(f"d{i}")])
             await service.reward(f"d{i}", schema.NewReward(value=0.5 * (i % 2)))
-        await service.steward.finished(await service.steward.update("greet"))
+        await service.lifecycle.finished(await service.lifecycle.update("greet"))
         assert service.policy("greet").version == 1
         with refused("unknown"):
-            await service.steward.activate_checkpoint("greet-77")
-        return (await service.steward.activate_checkpoint(named.checkpoint_id)).version
+            await service.lifecycle.activate_checkpoint("greet-77")
+        return (await service.lifecycle.activate_checkpoint(named.checkpoint_id)).version
 
     assert run(tmp_path, story) == 0
 
@@ -77,7 +77,7 @@ def test_a_checkpoint_can_be_gone_back_to(tmp_path):
 def test_no_client_makes_up_more_than_its_share_of_an_update(tmp_path, counts, share, left_out):
     async def story(service):
         await told_by(service, counts)
-        job = await service.steward.finished(await service.steward.update("greet"))
+        job = await service.lifecycle.finished(await service.lifecycle.update("greet"))
         again = service.policy("greet")
         return job.result["left_out"], len(again.ledger), again.reward_clients
 

@@ -19,13 +19,13 @@ def test_a_decision_is_made_rewarded_and_learned_from(tmp_path):
             assert made.name == ["hello", "bye", "wave"][made.action]
             told = await service.reward(f"d{i}", schema.NewReward(value=float(made.action == 1)))
             assert told.status == "stored"
-        job = await service.steward.update("greet")
-        while service.steward.job(job.job_id).state in ("waiting", "running"):
+        job = await service.lifecycle.update("greet")
+        while service.lifecycle.job(job.job_id).state in ("waiting", "running"):
             await asyncio.sleep(0.05)
         return (
-            service.steward.job(job.job_id),
+            service.lifecycle.job(job.job_id),
             service.describe(service.policy("greet")),
-            service.steward.version_list("greet"),
+            service.lifecycle.version_list("greet"),
         )
 
     job, policy, versions = run(tmp_path, story)

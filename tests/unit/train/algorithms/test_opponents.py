@@ -1,4 +1,4 @@
-"""The pool of past selves: which of them play, and what is saved. Self-play itself is in test_selfplay.py."""
+"""The pool of past versions: which of them play, and its state. Self-play itself is in test_selfplay.py."""
 
 import numpy as np
 import pytest

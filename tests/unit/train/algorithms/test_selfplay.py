@@ -71,7 +71,7 @@ def test_beyond_its_size_a_pool_loses_the_one_between_the_closest_and_games_go_o
     pool = Pool(small_policy(), 3, SelfPlayConfig(every=10_000, keep=3))
     for steps in (100, 10, 90):
         pool.steps += steps
-        pool._who[:] = [0, 100, LATEST]
+        pool._opponent[:] = [0, 100, LATEST]
         pool.keep()
     # 0 100 110 200: around 100 lie 110 steps, around 110 lie 100.
     assert [one.step for one in pool.past] == [0, 100, 200]
@@ -79,17 +79,17 @@ def test_beyond_its_size_a_pool_loses_the_one_between_the_closest_and_games_go_o
     pool.keep()
     assert [one.step for one in pool.past] == [0, 100, 210]
     pool.steps += 1
-    pool._who[:] = [0, 210, LATEST]
+    pool._opponent[:] = [0, 210, LATEST]
     pool.keep()
     assert [one.step for one in pool.past] == [0, 100, 211]
-    assert pool._who.tolist() == [0, 211, LATEST]
+    assert pool._opponent.tolist() == [0, 211, LATEST]
 
 
 @pytest.mark.parametrize(("latest", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
 def test_the_latest_is_met_as_often_as_asked(latest: float, share: float):
     pool = Pool(small_policy(), 5000, SelfPlayConfig(latest=latest))
     pool.meet(np.arange(5000))
-    assert (pool._who == LATEST).mean() == pytest.approx(share, abs=0.03)
+    assert (pool._opponent == LATEST).mean() == pytest.approx(share, abs=0.03)
 
 
 def test_past_selves_are_chosen_alike_or_by_their_expected_score():
@@ -106,7 +106,7 @@ def test_past_selves_are_chosen_alike_or_by_their_expected_score():
 
 def test_results_move_both_ratings_and_games_against_oneself_do_not():
     pool = Pool(small_policy(), 4, SelfPlayConfig(elo_k=32))
-    pool._who[:] = [0, LATEST, 0, 0]
+    pool._opponent[:] = [0, LATEST, 0, 0]
     pool.score(np.array([0, 1]), np.array([1.0, 1.0]))
     assert (pool.rating, pool.past[0].rating, pool.past[0].games) == (1016.0, 984.0, 1)
     pool.score(np.array([2]), np.array([0.0]))
@@ -122,7 +122,7 @@ def test_each_board_is_answered_by_the_one_who_sits_there():
     pool.keep()
     set_favourite(policy, 3)
     pool.passed(1)
-    pool._who[:] = [0, 7, LATEST, 7, 0, LATEST]
+    pool._opponent[:] = [0, 7, LATEST, 7, 0, LATEST]
     boards = GAME.start(6)
     view = View(obs={"obs": GAME.observe(boards)}, action_mask=GAME.mask(boards))
     assert pool.reply(view, np.arange(6)).tolist() == [0, 2, 3, 2, 0, 3]

@@ -1,4 +1,4 @@
-"""The doctor beside a run that trains, and what it does with --act."""
+"""Findings during training, and automatic recovery from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import EventRecord
 from surefoot.telemetry.schema import FindingRecord as FindingLine
-from surefoot.train.diagnose.auto_recover import MOST, Patient, Treatment, applicable, patched, treatment
+from surefoot.train.diagnose.auto_recover import (
+    MAX_RECOVERIES,
+    RecoveringRun,
+    Recovery,
+    applicable,
+    choose_recovery,
+    patched,
+)
 from surefoot.train.run import create_run, resume_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import make_spec
@@ -38,18 +45,18 @@ def a_finding(**changes):
     return Finding(**{**known, **changes})
 
 
-def test_a_sick_run_has_its_findings_in_its_record_and_in_its_moments(directory):
+def test_findings_are_in_the_record_and_in_the_moments(directory):
     run = a_run(directory, steps=4_000, lr=1.0)
     moments = list(run.moments())
     run.close("finished")
     lines = [r for r in read_all(directory.path).records if isinstance(r, FindingLine)]
-    told = [f for moment in moments for f in moment.findings]
+    reported = [f for moment in moments for f in moment.findings]
     assert "R03X" in [line.rule for line in lines]
-    assert [line.rule for line in lines] == [f.rule for f in told]
+    assert [line.rule for line in lines] == [f.rule for f in reported]
     assert any("R03X" in note for moment in moments for note in moment.notes)
 
 
-def test_a_resumed_run_does_not_tell_again_what_it_found_before(directory):
+def test_a_resumed_run_does_not_report_the_same_finding_again(directory):
     run = a_run(directory, steps=4_000, lr=1.0)
     list(run.moments(lambda: run.training.env_steps >= 2_000))
     run.close("interrupted")
@@ -62,29 +69,29 @@ def test_a_resumed_run_does_not_tell_again_what_it_found_before(directory):
 
 
 def test_without_act_nothing_is_changed(directory):
-    patient = Patient(a_run(directory, steps=2_000, lr=1.0), act=False)
-    run = patient.run
-    list(patient.moments())
-    assert patient.run is run
-    assert patient.treatments == []
+    recovering = RecoveringRun(a_run(directory, steps=2_000, lr=1.0), act=False)
+    run = recovering.run
+    list(recovering.moments())
+    assert recovering.run is run
+    assert recovering.recoveries == []
     run.close("finished")
 
 
-def test_with_act_the_run_goes_back_and_on_with_what_the_finding_says(directory):
+def test_with_act_the_run_returns_to_a_checkpoint_and_resumes_with_the_patch(directory):
     run = a_run(directory, lr=1.0)
     run.save()
-    patient = Patient(run, act=True)
-    list(patient.moments())
-    patient.run.close("finished")
-    first = patient.treatments[0]
+    recovering = RecoveringRun(run, act=True)
+    list(recovering.moments())
+    recovering.run.close("finished")
+    first = recovering.recoveries[0]
     assert (first.finding.rule, first.back_to) == ("R03X", 0)
-    assert patient.run.spec.ppo.lr == patient.treatments[-1].patch.get("lr", 0.1) < 1.0
-    assert json.loads(directory.header.read_text())["spec"]["ppo"]["lr"] == patient.run.spec.ppo.lr
+    assert recovering.run.spec.ppo.lr == recovering.recoveries[-1].patch.get("lr", 0.1) < 1.0
+    assert json.loads(directory.header.read_text())["spec"]["ppo"]["lr"] == recovering.run.spec.ppo.lr
     events = [r for r in read_all(directory.path).records if isinstance(r, EventRecord) and r.name == "treated"]
-    assert events[-1].data["finding"]["rule"] == patient.treatments[-1].finding.rule
+    assert events[-1].data["finding"]["rule"] == recovering.recoveries[-1].finding.rule
 
 
-def test_a_run_that_left_the_finite_is_taken_back_too(directory, monkeypatch):
+def test_a_diverged_run_recovers_too(directory, monkeypatch):
     run = a_run(directory, steps=2_000)
     run.save()
     update, count = run.training.update, [0]
@@ -96,27 +103,27 @@ def test_a_run_that_left_the_finite_is_taken_back_too(directory, monkeypatch):
         return update()
 
     monkeypatch.setattr(run.training, "update", fails)
-    patient = Patient(run, act=True)
-    list(patient.moments())
-    assert patient.treatments[0].finding.rule == "R01"
-    assert patient.run.training.finished
-    patient.run.close("finished")
+    recovering = RecoveringRun(run, act=True)
+    list(recovering.moments())
+    assert recovering.recoveries[0].finding.rule == "R01"
+    assert recovering.run.training.finished
+    recovering.run.close("finished")
 
 
-def test_a_finding_no_setting_would_mend_stops_the_run(directory):
+def test_a_finding_that_no_setting_fixes_stops_the_run(directory):
     run = a_run(directory, steps=8_000)
-    kept = {name: x.clone() for name, x in run.training.policy.state_dict().items()}
+    initial = {name: x.clone() for name, x in run.training.policy.state_dict().items()}
     collect = run.training.collector.collect
 
     def again(version=0):
-        run.training.policy.load_state_dict(kept)
+        run.training.policy.load_state_dict(initial)
         return collect(version)
 
     run.training.collector.collect = again
-    patient = Patient(run, act=True)
-    list(patient.moments())
-    assert patient.given_up is not None
-    assert "R28" in patient.given_up
+    recovering = RecoveringRun(run, act=True)
+    list(recovering.moments())
+    assert recovering.stop_reason is not None
+    assert "R28" in recovering.stop_reason
     assert not run.training.finished
     run.close("interrupted")
 
@@ -129,33 +136,33 @@ def test_a_finding_no_setting_would_mend_stops_the_run(directory):
         a_finding(status="resolved"),
     ],
 )
-def test_only_an_open_error_that_nothing_explains_is_treated(directory, finding):
+def test_only_an_open_error_that_nothing_explains_starts_a_recovery(directory, finding):
     run = a_run(directory)
-    assert treatment(run, [finding]) is None
+    assert choose_recovery(run, [finding]) is None
     run.close("finished")
 
 
-def test_it_goes_back_to_a_checkpoint_from_before_the_finding(directory):
+def test_the_checkpoint_is_from_before_the_finding(directory):
     run = a_run(directory, steps=4_000)
     list(run.moments())
     saved = load_checkpoint(directory.checkpoints).step
-    wanted = treatment(run, [a_finding(since_update=saved)])
+    recovery = choose_recovery(run, [a_finding(since_update=saved)])
     run.close("finished")
-    assert wanted is not None
-    assert 0 < wanted.back_to <= 0.9 * saved
+    assert recovery is not None
+    assert 0 < recovery.back_to <= 0.9 * saved
 
 
-def test_after_three_treatments_a_person_is_asked(directory):
+def test_after_three_recoveries_the_run_stops(directory):
     run = a_run(directory)
     run.save()
-    before = [Treatment(finding=a_finding(), patch={"lr": 1e-4}, back_to=0)] * MOST
-    wanted = treatment(run, [a_finding()], before)
+    before = [Recovery(finding=a_finding(), patch={"lr": 1e-4}, back_to=0)] * MAX_RECOVERIES
+    recovery = choose_recovery(run, [a_finding()], before)
     run.close("finished")
-    assert wanted is not None
-    assert wanted.patch == {}
+    assert recovery is not None
+    assert recovery.patch == {}
 
 
-def test_only_settings_a_run_can_change_on_its_way_are_applied(directory):
+def test_only_settings_that_can_change_during_a_run_are_applied(directory):
     run = a_run(directory)
     spec = run.spec
     run.close("finished")
@@ -164,8 +171,8 @@ def test_only_settings_a_run_can_change_on_its_way_are_applied(directory):
     assert patched(spec, {"lr": 1e-4, "normalize_reward": True}).collect.normalize_reward is True
 
 
-def test_a_finding_is_told_in_a_sentence_with_its_remedy():
-    told = sentence(a_finding(evidence={"approx_kl": 0.5}))
-    assert told == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
+def test_a_finding_is_reported_in_a_sentence_with_its_remedy():
+    reported = sentence(a_finding(evidence={"approx_kl": 0.5}))
+    assert reported == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
     assert sentence(a_finding(status="resolved")) == "doctor: R03 is resolved: too far"
     assert "; possible causes: lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)

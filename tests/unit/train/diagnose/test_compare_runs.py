@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from surefoot.train.diagnose.compare_runs import One, chance, differences, group
+from surefoot.train.diagnose.compare_runs import RunScore, chance, differences, group
 
 
-def one(name: str, score: float, **settings: str) -> One:
+def one(name: str, score: float, **settings: str) -> RunScore:
     steps = np.array([0.0, 10.0])
-    return One(name=name, env="E", settings=settings, score=score, steps=steps, values=np.array([0.0, score]))
+    return RunScore(name=name, env="E", settings=settings, score=score, steps=steps, values=np.array([0.0, score]))
 
 
 RUNS = [one("a", 1.0, lr="1", seed_of="x"), one("b", 3.0, lr="1", seed_of="x"), one("c", 5.0, lr="2", seed_of="x")]

@@ -52,7 +52,7 @@ def test_the_parts_add_up_to_the_wall_time(measured: Measured):
     assert min(measured.seconds.values()) >= 0.0
 
 
-def test_who_watches_is_told_of_every_update_and_that_it_is_done():
+def test_who_watches_is_sentences_of_every_update_and_that_it_is_done():
     seen: list[float] = []
     measure(training(), steps=64, watch=seen.append)
     assert seen == [0.5, 1.0]
@@ -73,21 +73,21 @@ def test_a_matrix_product_has_a_speed():
 
 
 def test_a_slow_env_is_what_advice_is_about_and_how_much_there_is_to_win(run: Training, measured: Measured):
-    told = advice(replace(spent(measured, env=0.625, update=0.375), backend="gymnasium", env="Slow-v0"), run)
-    assert "the env is 62% of the time" in told[0]
-    assert "more than 1.6 times faster" in told[0]
-    assert "AsyncVectorEnv" in told[1]
+    sentences = advice(replace(spent(measured, env=0.625, update=0.375), backend="gymnasium", env="Slow-v0"), run)
+    assert "the env is 62% of the time" in sentences[0]
+    assert "more than 1.6 times faster" in sentences[0]
+    assert "AsyncVectorEnv" in sentences[1]
 
 
 def test_gymnasiums_classic_is_answered_with_our_own(run: Training, measured: Measured):
-    told = advice(replace(spent(measured, env=0.8, update=0.2), backend="gymnasium"), run)
-    assert "--backend surefoot" in told[1]
+    sentences = advice(replace(spent(measured, env=0.8, update=0.2), backend="gymnasium"), run)
+    assert "--env-backend surefoot" in sentences[1]
 
 
 def test_an_update_of_small_minibatches_is_answered_with_larger_ones(measured: Measured):
-    told = advice(replace(spent(measured, update=0.9, env=0.1), update_gflops=0.5, sgemm_gflops=50.0), training())
-    assert "the update is 90% of the time, at 1.0%" in told[0]
-    assert "minibatch_size=32 makes 4 times fewer" in told[0]
+    sentences = advice(replace(spent(measured, update=0.9, env=0.1), update_gflops=0.5, sgemm_gflops=50.0), training())
+    assert "the update is 90% of the time, at 1.0%" in sentences[0]
+    assert "minibatch_size=32 takes 4 times fewer" in sentences[0]
 
 
 def test_minibatches_are_not_made_larger_than_the_rollout(measured: Measured):
@@ -96,15 +96,15 @@ def test_minibatches_are_not_made_larger_than_the_rollout(measured: Measured):
 
 
 def test_an_update_at_the_machines_speed_is_called_arithmetic(run: Training, measured: Measured):
-    told = advice(replace(spent(measured, update=0.9, env=0.1), update_gflops=25.0, sgemm_gflops=50.0), run)
-    assert "that is arithmetic" in told[0]
+    sentences = advice(replace(spent(measured, update=0.9, env=0.1), update_gflops=25.0, sgemm_gflops=50.0), run)
+    assert "that is arithmetic" in sentences[0]
 
 
 def test_a_slow_policy_is_answered_with_more_envs(run: Training, measured: Measured):
     assert "--set envs=8" in advice(spent(measured, policy=0.7, update=0.3), run)[0]
 
 
-def test_where_nothing_dominates_that_is_said(run: Training, measured: Measured):
+def test_no_dominating_part_is_reported(run: Training, measured: Measured):
     assert "no part takes half" in advice(spent(measured, env=0.3, policy=0.3, update=0.4), run)[0]
 
 
@@ -114,14 +114,14 @@ def test_a_core_that_is_shared_is_noticed(run: Training, measured: Measured):
     assert "got 50% of a core" in advice(replace(calm, cpu_seconds=0.5), run)[-1]
 
 
-def test_who_asks_for_torch_is_told_of_the_kernel(measured: Measured):
-    told = advice(replace(spent(measured, env=0.8, update=0.2), path="torch"), training(path="torch"))
-    assert any("path=auto" in sentence for sentence in told)
+def test_path_torch_is_answered_with_the_kernel(measured: Measured):
+    sentences = advice(replace(spent(measured, env=0.8, update=0.2), path="torch"), training(path="torch"))
+    assert any("path=auto" in sentence for sentence in sentences)
 
 
 def test_an_update_in_torch_is_explained_where_it_is_what_takes_the_time(run: Training, measured: Measured):
     torch = replace(measured, path="torch", path_reason="the kernel does not know gsde")
-    told = advice(spent(torch, update=0.9, env=0.1), run)
-    assert any("because the kernel does not know gsde" in sentence for sentence in told)
+    sentences = advice(spent(torch, update=0.9, env=0.1), run)
+    assert any("because the kernel does not know gsde" in sentence for sentence in sentences)
     assert not any("because" in sentence for sentence in advice(spent(torch, update=0.1, env=0.9), run))
     assert not any("because" in sentence for sentence in advice(spent(replace(torch, path="native"), update=1.0), run))
