@@ -64,7 +64,7 @@ class EnvTask:
 
     def spec_of(self, params: dict[str, Any], seed: int) -> RunSpec:
         """Return the base with `params` and `seed`. If the base has a schedule, a number replaces its start."""
-        # Trials of a search already run in parallel processes, so their environments have no workers.
+        # Parallelism is across trials (--jobs, Ray), so the environments of a trial have no workers.
         parts: dict[str, dict[str, Any]] = {"ppo": {"seed": seed}, "net": {}, "collect": {"workers": 0}}
         for name, value in params.items():
             owner = _owner(self.spec, name)
