@@ -99,7 +99,7 @@ def test_the_picture_has_a_curve_a_group_and_a_band_where_there_are_seeds(runs: 
     [
         ([], 64, "no RUN given"),
         (["gone"], 2, "no run called"),
-        ([str(SAMPLES / "v2.0" / "full.ndjson"), "--metric", "moon"], 2, "has no moon; it has"),
+        ([str(SAMPLES / "v2.0" / "full.ndjson"), "--metric", "moon"], 2, "has no metric moon; it has"),
     ],
 )
 def test_what_is_refused(argv: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]):
