@@ -105,14 +105,14 @@ def with_defect(defect: str) -> Iterator[None]:
             undo.callback(setattr, text, "require_name", text.require_name)
             text.require_name = lambda name, what: name
         elif defect == CRASH:
-            read = text._run
+            read = text.read_run
 
-            def careless(told: Any) -> Any:
-                int(told.get("seed", 0)) + int(told.get("total_steps", 0))
-                return read(told)
+            def careless(settings: Any) -> Any:
+                int(settings.get("seed", 0)) + int(settings.get("total_steps", 0))
+                return read(settings)
 
-            undo.callback(setattr, text, "_run", read)
-            text._run = careless
+            undo.callback(setattr, text, "read_run", read)
+            text.read_run = careless
         yield
 
 

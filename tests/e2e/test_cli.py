@@ -232,7 +232,7 @@ def test_a_checkpoint_that_is_not_there_is_answered_with_those_that_are(trained:
 
 
 def test_a_checkpoint_of_another_policy_is_refused(trained: tuple[Path, Said], call: Call):
-    refused(call("eval", "first", "--env", "Acrobot-v1", runs=trained[0]), "the policy sees", "Acrobot-v1")
+    refused(call("eval", "first", "--env", "Acrobot-v1", runs=trained[0]), "the policy observes", "Acrobot-v1")
 
 
 def test_a_damaged_checkpoint_is_named(copied: Path, call: Call):

@@ -56,7 +56,7 @@ def test_a_policy_learns_through_the_python_client(service: Surefoot) -> None:
     assert "surefoot" in service.metrics()
     with pytest.raises(NotFound):
         service.policy("nobody")
-    with pytest.raises(Invalid, match="this policy sees 8"):
+    with pytest.raises(Invalid, match="this policy expects 8"):
         service.decide("p", embedding=[1.0])
     deferred = service.decide("p", embedding=rows[0], defer=True)
     with pytest.raises(Conflict):

@@ -86,7 +86,7 @@ def page(browser, served: Served) -> Iterator:
 def test_a_policy_is_made_tried_taught_promoted_and_rolled_back_in_the_page(page, served: Served):
     page.get_by_role("button", name="Create this policy").click()
     expect(page.get_by_role("heading", name="support")).to_be_visible()
-    page.get_by_label("Input", exact=True).fill("the cup arrived broken")
+    page.locator(".try textarea").fill("the cup arrived broken")
     page.get_by_role("button", name="refund").click()  # forbidden
     page.get_by_label("record it").check()
     page.get_by_role("button", name="Decide").click()
@@ -95,9 +95,9 @@ def test_a_policy_is_made_tried_taught_promoted_and_rolled_back_in_the_page(page
     expect(answer.locator("li", has_text="refund")).to_contain_text("0 %")
     page.get_by_role("button", name="good 1").click()
     expect(answer).to_contain_text("Reward 1 recorded")
-    tile = page.locator(".tile", has_text="Decisions")
+    tile = page.locator(".tile", has=page.get_by_text("Decisions", exact=True))
     expect(tile.locator("dd")).to_have_text("1")
-    expect(page.locator(".tile", has_text="Rewards").locator("dd")).to_have_text("1")
+    expect(page.locator(".tile", has=page.get_by_text("Rewards", exact=True)).locator("dd")).to_have_text("1")
 
     page.get_by_role("button", name="Learn now").click()
     expect(page.locator(".wrong")).to_contain_text("1 finished decisions; an update takes at least 64")

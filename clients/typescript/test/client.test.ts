@@ -150,7 +150,7 @@ test("errors have a class by status, and the fields of the problem", async () =>
   await assert.rejects(surefoot.decide("greet", { embedding: [1, 2] }), (why) => {
     assert.ok(why instanceof Invalid && why instanceof StatusError && why instanceof SurefootError);
     assert.deepEqual([why.status, why.type, why.pointer], [422, "about:surefoot/invalid", "/embedding"]);
-    assert.match(why.message, /2 numbers; this policy sees 8/);
+    assert.match(why.message, /2 numbers; this policy expects 8/);
     assert.match(why.requestId as string, /^[0-9a-f]{32}$/);
     return true;
   });
