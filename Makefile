@@ -51,6 +51,7 @@ check: setup  ## seconds, before every commit
 	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/dead_code.py
+	$(BIN)/python scripts/words.py
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
 
 words: setup  ## words that are not plain technical English, with the better word beside each; the list is scripts/words.yaml

@@ -42,7 +42,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("server/http/endpoints.py", "*", "an endpoint, called by its route"),
     ("server/schema.py", "mean_reward", "a field of the JSON that clients read"),
     ("server/http/protocol.py", "*", "asyncio and httptools call these methods"),
-    ("server/main.py", "handlers", "logging reads it"),
+    ("town/scenarios/affordances.py", "*", "fields of defaults.yaml and of scenarios, read by the need's name"),
     ("server/studio/commands.py", "do_*", "called by the name of the command"),
     ("telemetry/doctor/*signals.py", "*", "a sign, registered by its name, which rule files use"),
     ("town/scenarios/scenario.py", "*", "fields of the scenario file, read by name"),

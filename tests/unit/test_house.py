@@ -11,8 +11,8 @@ SOURCE = ROOT / "src" / "surefoot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Where the house is not in order yet. These numbers only ever go down; the aims are 25 and 0.
-LONG_FILES = 19
-WITHOUT_TESTS = 18
+LONG_FILES = 13
+WITHOUT_TESTS = 0
 
 
 @cache

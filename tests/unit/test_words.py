@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,8 @@ def test_a_name_of_the_list_is_reported_where_it_is_assigned(source: str) -> Non
 
 def test_a_name_of_the_list_is_not_reported_where_it_is_only_read_or_a_part_of_a_longer_name() -> None:
     assert not list(words["check_names"]("file", "x = y.told + told + untold\ntold_by = 1\n", NAMES))
+
+
+def test_the_repository_has_none_of_the_listed_words():
+    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -6,6 +6,7 @@ import os
 import urllib.error
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from surefoot.errors import EncoderError
 
 # Timeouts, conflicts, rate limits and gateway errors are temporary; other codes would fail again.
 _RETRIED_CODES = (408, 409, 429, 500, 502, 503, 504)
+
+# Compared as whole host names: http://localhost.example.com is another machine.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class OpenAIEncoder:
@@ -47,7 +51,8 @@ class OpenAIEncoder:
         self.model, self.dim, self.batch, self.retries, self.seconds = model, dim, batch, retries, seconds
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1").rstrip("/")
         # Plain HTTP is not encrypted: any host between here and the server could read the key.
-        if not self.base_url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        address = urlsplit(self.base_url)
+        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
             raise EncoderError(f"base_url is {self.base_url!r}; the key is sent over https or to this machine only")
         self._key = os.environ.get(key_variable, "")
         if not self._key:

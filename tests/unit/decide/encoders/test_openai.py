@@ -66,6 +66,8 @@ def test_a_wrong_dimension_a_missing_key_and_plain_http_are_refused(server, monk
         OpenAIEncoder("m", dim=8, base_url=url).encode(["a"])
     with pytest.raises(EncoderError, match="the key is sent over https"):
         OpenAIEncoder(base_url="http://example.com/v1")
+    with pytest.raises(EncoderError, match="https or to this machine"):
+        OpenAIEncoder(base_url="http://localhost.example.com/v1")
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EncoderError, match="OPENAI_API_KEY"):
         OpenAIEncoder(base_url=url)
