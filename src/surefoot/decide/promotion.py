@@ -67,9 +67,12 @@ def judge(
     config = config or GateConfig()
     both = {name: weights(logged, side.target) for name, side in (("live", live), ("new", new))}
     earned = {name: side.expected + both[name] * (reward - predicted) for name, side in (("live", live), ("new", new))}
+    # The smaller one: the difference is only as certain as the less certain of its two parts.
     size = min(sample_size(weight) for weight in both.values())
     difference = interval(earned["new"] - earned["live"], config.confidence, size)
     measured = f"{difference.value:+.4f} ({difference.low:+.4f} … {difference.high:+.4f})"
+    # First of all checks: where few logged decisions have most of the weight, intervals are far too narrow, so a
+    # difference that looks clear is no evidence.
     if size < config.least_sample_size:
         verdict, why = (
             "hold",
@@ -129,6 +132,7 @@ class Versions:
     def rollback(self, reason: str = "by hand") -> int:
         """Return to the version that was live before; return its number."""
         before = [entry["to"] for entry in self.history() if entry["to"] != self.live]
+        # Checkpoints of versions in the history may have been deleted since.
         available = [number for number in before if number in self.numbers]
         if not available:
             raise DecisionError(f"nothing to go back to: version {self.live} is the only one that was ever live")
@@ -141,6 +145,7 @@ class Versions:
         if not path.exists():
             return []
         lines = path.read_text(encoding="utf-8").splitlines()
+        # A crash while a line is appended leaves a part of it, which is not JSON.
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def record(self, judgement: Judgement, number: int) -> None:
@@ -150,6 +155,7 @@ class Versions:
     def _go_live(self, number: int, what: str, reason: str) -> None:
         path = self._path(number)
         before = self.live
+        # The link alone decides which version is live: after a crash in between, only the note is missing.
         set_link(REAL_FS, self.root / _LIVE, path.name)
         self._note({"what": what, "from": before, "to": number, "reason": reason})
 
@@ -167,6 +173,7 @@ class Versions:
 class AgreementRate:
     """How often the policy would have made the application's choice, over the last decisions."""
 
+    # 1000: the standard error of a rate is then at most 1.6 points.
     def __init__(self, window: int = 1000) -> None:
         self._same: deque[bool] = deque(maxlen=window)
 

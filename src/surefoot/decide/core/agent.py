@@ -155,6 +155,7 @@ class Agent:
         if id is not None and (known := self._open.get(id)) is not None:
             return known
         record = self.choose(text, id=id, **options)
+        # "None of these": nothing is done that an outcome could be reported for.
         if record.name is not None:
             self._wait_for(record)
         return record
@@ -178,6 +179,7 @@ class Agent:
             at=at,
             probability=1.0,  # the application chose: nothing was drawn
             probabilities=certain,
+            # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
             base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
             plausible=certain > 0 if len(choice.plausible) else choice.plausible,
         )
@@ -196,8 +198,10 @@ class Agent:
                     f"no open decision {id!r}: it was never made here, or it already has its outcome "
                     f"({len(self._open)} are open)"
                 )
+            # Under the lock: of two concurrent reports the second is refused, not learned from as well.
             record = self._open.pop(id)
         unit = (reward - low) / (high - low)
+        # Stored before it is counted: the calibration must not contain an outcome that a crash can lose.
         self.store.add(record, unit)
         self.observe(record, unit)
         return record
@@ -220,10 +224,12 @@ class Agent:
             finished = self.store.finished(self.cursor)
             report = None
             if finished:
+                # Vectors of another encoder have another meaning, also where their size is the same.
                 usable = [each for each in finished if each.record.encoder == self.encoder.name]
                 report = (
                     self.chooser.learn([[each.record.experience(each.reward)] for each in usable]) if usable else None
                 )
+                # Only now: if learning raises, the next call gets the same outcomes again.
                 self.cursor = finished[-1].position
             if report is None and force and isinstance(self.chooser, PPOChooser):
                 report = self.chooser.update()
@@ -254,6 +260,7 @@ class Agent:
             raise ConfigError("only the ppo chooser logs probabilities that a version could be judged by")
         targets = dict[str, Any]()
         for name, which in (("live", None), ("new", number)):
+            # Separate choosers: loading a version into `core` would change the policy that answers.
             other = PPOChooser(core.model.dim, core.model.likeness)
             other.set_state(_chooser_state(versions.load(which).parts))
             targets[name] = other.probabilities
@@ -287,6 +294,7 @@ class Agent:
         ):
             if saved != current:
                 raise CheckpointIncompatible(f"this policy was made with {what} {saved!r}, this agent has {current!r}")
+        # `_learning` too: a running update would write into the state that is replaced here.
         with self._learning, self._lock:
             self.options.set_state(agent["options"])
             self.chooser.set_state(state["chooser"])

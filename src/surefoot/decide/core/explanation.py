@@ -94,8 +94,10 @@ class PastDecisions:
     def nearest(self, vector: np.ndarray, count: int) -> list[Neighbour]:
         """Return the `count` most similar ones, most similar first."""
         with self._lock:
+            # Copied under the lock, so that new outcomes do not wait for the product below.
             past = list(self._past.values())
         if not past or count == 0:
             return []
+        # Encoders return vectors of length 1, so the product is the cosine.
         similarity = np.stack([each for each, _ in past]) @ vector
         return [replace(past[i][1], similarity=float(similarity[i])) for i in np.argsort(-similarity)[:count]]

@@ -64,6 +64,7 @@ class DecisionRecord:
     def pack(self) -> tuple[dict[str, Any], bytes]:
         """Return a small JSON header, and every array as it lies in memory, end to end."""
         arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
+        # `dtype.str` contains the byte order: the journal may be read on another machine.
         layout = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
         return self._numbers() | {"arrays": layout}, b"".join(array.tobytes() for array in arrays.values())
 
@@ -72,6 +73,7 @@ class DecisionRecord:
         """Return the record of `pack`."""
         arrays, begin = dict[str, np.ndarray](), 0
         for name, (dtype, length) in header["arrays"].items():
+            # Without the copy the arrays would be read-only, and each would keep all of `raw` in memory.
             arrays[name] = np.frombuffer(raw, dtype, length, begin).copy()
             begin += arrays[name].nbytes
         return cls._from({**header, "id": id}, arrays)

@@ -55,6 +55,7 @@ class MemoryStore:
 
     def finished(self, after: int) -> list[Finished]:
         with self._lock:
+            # The caller has learned from these; without this, memory would grow with every outcome.
             while self._finished and self._finished[0].position <= after:
                 self._finished.popleft()
             return list(self._finished)
@@ -97,6 +98,7 @@ class JournalStore:
         header, raw = (None, None) if record is None else record.pack()
         body = {"decision": header, "reward": reward, **(details or {})}
         self.journal.put(Entry(kind=KIND, id=id, tag=tag, number=number, body=body, raw=raw))
+        # After the write: a record that is not on disk must not be learned from.
         if record is not None:
             self._recent[id] = record
             while len(self._recent) > _RECENT:
@@ -105,6 +107,7 @@ class JournalStore:
     def finished(self, after: int) -> list[Finished]:
         until, found = time.time() - self.grace, list[Finished]()
         for entry in self.journal.scan(KIND, after):
+            # Not skipped: a later entry would move the cursor beyond this one, which would never be learned from.
             if entry.t > until:
                 break
             record = self._recent.pop(entry.id, None) or self._decode(entry)

@@ -15,6 +15,7 @@ _STATE = {"count": "count", "said": "predicted", "seen": "observed"}
 class Calibration:
     """Predictions and outcomes in ten bins over [0, 1]; counts are halved when old, so that it follows the current policy."""
 
+    # More than 2,000 follows a changed policy more slowly; fewer makes the rates of the ten bins noisier.
     def __init__(self, memory: int = 2000) -> None:
         self.memory = memory
         self.count, self.predicted, self.observed = np.zeros(BINS), np.zeros(BINS), np.zeros(BINS)
@@ -43,6 +44,7 @@ class Calibration:
         # Two pseudo-outcomes equal to the prediction: without them the first outcome of a bin would set its rate to 0 or 1.
         x = (self.predicted + 2.0 * centre) / weight
         y = (self.observed + 2.0 * centre) / weight
+        # Non-decreasing: otherwise a threshold could reject a higher prediction and accept a lower one.
         return np.stack([x, _rising(y, weight)], axis=1)
 
     def error(self) -> float:

@@ -120,6 +120,7 @@ def beside(first: Rollout, second: Rollout) -> Rollout:
 
     def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         shape = (steps, a.shape[1] + b.shape[1], *(max(m, n) for m, n in zip(a.shape[2:], b.shape[2:], strict=True)))
+        # Zeros: `valid` and the masks are then false in the padding, which the learner leaves out.
         joined = np.zeros(shape, a.dtype)
         joined[(slice(a.shape[0]), slice(a.shape[1]), *(slice(n) for n in a.shape[2:]))] = a
         joined[(slice(b.shape[0]), slice(a.shape[1], None), *(slice(n) for n in b.shape[2:]))] = b

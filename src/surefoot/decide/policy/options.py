@@ -50,6 +50,7 @@ class Options:
             more[: len(self._table)] = self._table
             self._table = more
         if self._described.get(name) != description:
+            # A copy, replaced in one assignment: another thread may be reading the table for a decision.
             table = self._table.copy()
             table[index] = self.encoder.encode([f"{name.replace('_', ' ')}: {description}"])[0]
             self._table, self._described[name] = table, description
@@ -86,6 +87,7 @@ class Options:
             return list(self._present)
         for name in only:
             self.index(name)
+        # In the order of the present options: the order of `only` must not change which option a random number draws.
         wanted = set(only)
         return [name for name in self._present if name in wanted]
 

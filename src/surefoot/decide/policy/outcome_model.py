@@ -97,7 +97,9 @@ class OutcomeModel:
         """Return the calibrated and the hopeful guess, [2, …, K]; 0 for candidates that are not `valid`."""
         like, guesses = self.likeness, np.empty((2, *cosine.shape), np.float32)
         top = cosine.max(axis=-1, keepdims=True, initial=-1.0, where=True if valid is None else valid)
+        # At most 0: a candidate that is not valid may be above `top`, and its exponential could overflow.
         calibrated = np.exp(like.sharpness * np.minimum(cosine - top, 0.0))
+        # 60: float32 overflows at exp(88.7), and a guess of 1e-26 is as good as 0.
         hopeful = 1.0 / (1.0 + np.exp(np.minimum(-like.slope * (cosine - like.middle), 60.0)))
         if valid is not None:
             calibrated, hopeful = calibrated * valid, hopeful * valid
@@ -132,12 +134,14 @@ class OutcomeModel:
         x = with_bias(scene.x)
         prior = float(x @ x) / self.config.ridge
         inverse = [self._inverse.get(int(a)) for a in scene.option]
+        # Rounding in the rank-one updates may leave the inverse slightly indefinite: no root of a negative number.
         return np.sqrt([prior if p is None else max(0.0, float(x @ p @ x)) for p in inverse])
 
     def learn(self, scene: Scene, at: int, reward: float) -> None:
         """Learn that candidate number `at` had this reward."""
         a, x = int(scene.option[at]), with_bias(scene.x)
         calibrated, hopeful = self.guesses(scene.cosine)[:, at]
+        # Before the sums change: an outcome must not take part in its own prediction.
         if self.config.forget > 0.0:
             self._look_for_change(a, float(self.predict(scene)[at]), reward)
         if a not in self._inverse:
@@ -162,6 +166,7 @@ class OutcomeModel:
     def _look_for_change(self, option: int, expected: float, reward: float) -> None:
         """Drop most of an option's statistics if it fails where it is expected to succeed."""
         watch = self._watch.setdefault(option, [])
+        # Near 0 or 1 the expected variance is almost 0, and a single failure would look like a change.
         watch.append((min(max(expected, 0.05), 0.95), reward))
         if len(watch) > _WINDOW:
             del watch[0]
@@ -172,12 +177,15 @@ class OutcomeModel:
         if gap > -self.config.surprise:
             return
         keep = 1.0 - self.config.forget
+        # In float64: two inversions in float32 would add their error to an inverse that already has some.
         known = np.linalg.inv(self._inverse[option].astype(np.float64))
+        # The dropped part becomes ridge, not 0, so that the matrix stays well conditioned.
         reset = keep * known + (1.0 - keep) * self.config.ridge * np.eye(self.dim + 1)
         self._inverse[option] = np.linalg.inv(reset).astype(np.float32)
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
         self._mixed = None
+        # These outcomes have done their part; counted again, they would make it forget again at the next outcome.
         watch.clear()
         self.forgotten += 1
 

@@ -65,6 +65,8 @@ class ChooserConfig(Config):
     )
 
 
+# Small steps: at lr 1e-2 PPO unlearned the prior of the descriptions. Advantages are not normalised: they are near 0 once
+# choices are right, and dividing by their deviation would amplify noise. No entropy bonus: the softmax itself explores.
 PPO_DEFAULTS = PPOConfig(
     lr=3e-3, gamma=1.0, lam=1.0, epochs=4, minibatch_size=64, normalize_advantage="off", ent_coef=0.0, path="torch"
 )
@@ -109,6 +111,7 @@ class PPOChooser:
         require_candidates(scene)
         prior, correction, trained, now = self._parts(scene)
         worth = prior + correction
+        # Relative to the best: the softmax is the same, and no exponential can overflow.
         base = self.config.sharpness * (worth - worth.max())
         logits = base + trained
         value = float(now.critic @ scene.x)
@@ -182,11 +185,13 @@ class PPOChooser:
         if highest >= self.policy.options:
             self._grow(highest + 1)
         self._fresh.append(episode)
+        # The doubly robust reward of `_again` is that of a single step: longer episodes cannot be reused.
         if len(episode) == 1:
             (only,) = episode
             self._log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
 
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
+        # At least 1: with `reuse=0`, an update without fresh decisions would have an empty rollout.
         reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
         again = self._again(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
         if not fresh:
@@ -205,6 +210,7 @@ class PPOChooser:
         now = self._now
         calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
         worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, with_bias(old.x), old.option)
+        # -1e3 for padding: its probability is exactly 0, and nothing becomes infinite or NaN.
         worth = np.where(old.valid, worth, -1e3)
         base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
         return worth, base + _table(now.weight, old.x, old.option), base
@@ -217,11 +223,13 @@ class PPOChooser:
         probabilities, chosen = np.exp(log_probs), log_probs[rows, old.at]
         guess = (probabilities * np.where(old.valid, worth, 0.0)).sum(axis=1)
         value = guess + old.x @ now.critic
+        # 1e-6 only avoids a division by 0; `weight_limit` bounds the weight.
         weight = np.minimum(np.exp(chosen) / np.maximum(old.probability, 1e-6), self.config.weight_limit)
         obs = {"x": old.x, "base": base.astype(np.float32), "option": old.option, "guess": guess.astype(np.float32)}
         return Rollout(
             obs={name: part[None] for name, part in obs.items()},
             action=old.at[None],
+            # Of the current policy: the old one is accounted for in the reward, so PPO's ratio starts at 1.
             log_prob=chosen[None],
             value=value[None].astype(np.float64),
             next_value=np.zeros((1, len(old))),
@@ -248,6 +256,7 @@ class PPOChooser:
 
     def _snapshot(self) -> _Published:
         return _Published(
+            # Copies: torch shares its memory with numpy, and the learner changes the weights in place.
             theta=self.model.theta().copy(),
             weight=self.policy.weight.detach().numpy().copy(),
             critic=self.policy.critic.detach().numpy().copy(),
@@ -258,6 +267,7 @@ class PPOChooser:
     def _grow(self, options: int) -> None:
         """Add rows for more options; keep the weights and the optimiser state of the others."""
         old, memory = self.policy, self.learner.state()
+        # Doubled: each growth makes a new learner and copies all weights.
         self.policy = CandidatePolicy(old.dim, max(options, 2 * old.options))
         self.learner = Learner(self.policy, self.ppo)
         with torch.no_grad():
@@ -340,6 +350,7 @@ def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
         episode=str(episode),
         obs={name: np.asarray(part) for name, part in obs.items()},
         action=choice.at,
+        # log(0) is -inf, and one such step would make the ratio, and the loss of its minibatch, infinite.
         log_prob=float(np.log(max(choice.probability, 1e-30))),
         value=choice.value,
         policy_version=choice.version,

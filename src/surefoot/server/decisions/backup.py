@@ -29,6 +29,8 @@ def backup(directory: Path, target: Path) -> int:
     _require(directory)
     _require_new(target)
     target.mkdir(parents=True)
+    # SQLite's backup: a copy of the file alone would miss commits that are still in the write-ahead log. The journal before
+    # the policies: a version is saved before its entry, so every version that the copied journal names is copied too.
     with sqlite3.connect(directory / FILE) as source, sqlite3.connect(target / FILE) as copy:
         source.backup(copy)
     copy.close()
@@ -43,6 +45,7 @@ def restore(source: Path, directory: Path) -> int:
     _require(source)
     _checked(source)
     _require_new(directory)
+    # `live` must stay a link. A plain copy of a data directory may contain the lock of another process.
     shutil.copytree(source, directory, symlinks=True, ignore=shutil.ignore_patterns(".lock"))
     return _checked(directory)
 
@@ -58,6 +61,7 @@ def purge(directory: Path, *, older_than: float | None = None, subject: str | No
             doomed = [e for e in journal.scan("decision") if before is not None and e.t < before]
         names = {entry.id for entry in doomed}
         rewards = [e.seq for e in journal.scan("reward") if e.id.rpartition("#")[0] in names]
+        # Decisions last: rewards are found by their decision, so a purge that crashed can be repeated and misses none.
         journal.delete("reward", rewards)
         journal.delete("activated", [e.seq for e in journal.scan("activated") if e.id in names])
         journal.delete("decision", [entry.seq for entry in doomed])

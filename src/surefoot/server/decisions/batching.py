@@ -49,6 +49,7 @@ class DecisionBatcher:
         """Queue these for the next batch; their waiters are called after the commit."""
         if not self._slots:
             loop = asyncio.get_running_loop()
+            # An old batch is no sign of load now: a single request must not wait for others that do not come.
             if self._last >= BUSY and loop.time() - self._at < 10 * GATHER_SECONDS:
                 loop.call_later(GATHER_SECONDS, self._turn)
             else:
@@ -63,6 +64,7 @@ class DecisionBatcher:
             for serving, asked, waiting in slots:
                 waiters, waiting.waiters = waiting.waiters, None
                 if error is None:
+                    # Retries are compared with the journal from now on: 20,000 embeddings of 1,536 numbers would take 120 MB.
                     waiting.raw = b""
                     self._service.count_in(serving, waiting)
                 else:  # nothing was acknowledged: a retry makes a new decision
@@ -73,11 +75,13 @@ class DecisionBatcher:
         try:
             self._service.store.submit(self._decided(slots), then)
         except Exception as why:
+            # The callers wait for `then`: without it their requests would never be answered.
             then(why)
 
     def _decided(self, slots: Sequence[Slot]) -> list[Row]:
         """Decide all requests and return them as rows of the store; a canary share uses the canary's network."""
         rows: list[Row] = []
+        # By network, not by policy: the canary of a policy has another one, and each needs a separate forward pass.
         by_net: dict[int, tuple[Net, int, list[Slot]]] = {}
         for slot in slots:
             serving = slot[0]
@@ -94,6 +98,7 @@ class DecisionBatcher:
     def _drawn(self, net: Net, slots: Sequence[Slot]) -> Sequence[tuple[Slot, np.ndarray, int]]:
         logits = net.answer([asked.obs for _, asked, _ in slots])
         numbers, masks = self._rng.random(len(slots)), [asked.mask for _, asked, _ in slots]
+        # Requests with candidates may each have a different number of them; those rows cannot form one array.
         if len({len(row) for row in logits}) == 1:
             return list(zip(slots, *draw(np.array(logits), masks, numbers), strict=True))
         drawn: list[tuple[Slot, np.ndarray, int]] = []
@@ -113,6 +118,7 @@ def _decide(
         action = application_action(new, asked.mask, len(asked.names), "")
     elif new.deterministic:
         action = int(chances.argmax())
+    # The policy's probability also for an action of the application, which is what PPO's ratio starts from.
     chance = float(chances[action])
     waiting.answer = schema.DecisionResponse(
         decision_id=asked.id,
@@ -133,11 +139,13 @@ def _decide(
         obs=asked.obs,
         action=action,
         log_prob=log(chance),
+        # The critic runs when the policy learns (`with_values`); a response needs no value.
         value=0.0,
         policy_version=version,
         action_mask=everything if asked.mask is None else asked.mask,
     )
     waiting.deferred = new.defer
+    # A shadow was not acted on; the likeliest action was not drawn with its probability.
     waiting.learns = new.mode != "shadow" and not new.deterministic
     stored = StoredDecision(
         answer=msgspec.Raw(encode(waiting.answer)),

@@ -22,12 +22,14 @@ def by_action(decisions: Sequence[Decision], reward: np.ndarray, target: Sequenc
     rows, chances = np.stack([m.obs["obs"] for m in decisions]), np.stack(target)
     taken = np.array([m.action for m in decisions])
     predicted, expected = np.zeros(len(taken)), np.zeros(len(taken))
+    # Alternating, not first and second half: rewards that drift over time would differ between the halves.
     fold = np.arange(len(taken)) % 2
     for half in (0, 1):
         fit, use = fold != half, fold == half
         values = np.full((int(use.sum()), chances.shape[1]), float(reward[fit].mean()))
         for action in range(chances.shape[1]):
             rows_of_action = np.flatnonzero(fit & (taken == action))[-MOST:]
+            # An action with fewer outcomes is predicted by the mean of all: a regression would fit their noise.
             if len(rows_of_action) >= 5:
                 values[:, action] = _ridge(rows[rows_of_action], reward[rows_of_action], rows[use])
         predicted[use] = values[np.arange(len(values)), taken[use]]
@@ -63,5 +65,7 @@ def _ridge(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return predictions at `at` of the ridge regression of y on x, solved in the dual: one unknown per decision."""
     centre, level = x.mean(0), float(y.mean())
     moved = x - centre
+    # Where an embedding has more numbers than an action has outcomes, the dual system is the smaller one. The identity is
+    # a ridge of 1; it keeps the system solvable where observations repeat.
     dual = np.linalg.solve(moved @ moved.T + np.eye(len(moved)), y - level)
     return level + (at - centre) @ (moved.T @ dual)

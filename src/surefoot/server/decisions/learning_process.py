@@ -35,6 +35,8 @@ class LearningResult:
     """Reason why there is no new version; empty on success."""
 
 
+# `training.settings` of a policy replaces each of them. gamma and lam matter only in episodes of several decisions; with a
+# smaller ent_coef a policy explores less as it learns.
 DEFAULTS: dict[str, Any] = {"lr": 1e-3, "epochs": 4, "minibatch_size": 64, "gamma": 0.99, "lam": 0.95, "ent_coef": 0.01}
 
 
@@ -60,6 +62,7 @@ def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
         raise ConfigError(f"{', '.join([*net, *collect])}: only settings of learning can be changed for a policy")
     seed, size, actions = declared.seed, declared.embedding_size, len(declared.actions)
     if actions:
+        # Policies share this process: the seed of one must not change the random numbers of the others.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = EmbeddingNetwork({"obs": size}, actions)
@@ -88,6 +91,7 @@ def serve(pipe: Connection, root: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     import torch
 
+    # More threads would take cores from the process that answers.
     torch.set_num_threads(1)
     learners: dict[str, Any] = {}
     polite = False
@@ -120,6 +124,7 @@ def answer(learners: dict[str, Any], declared: schema.NewPolicy, rollout: Rollou
             return LearningResult(version=learner.updates - 1, metrics=metrics, error=why)
         return LearningResult(version=save(learner, root, metrics), metrics=metrics)
     except SurefootError as why:
+        # The update may have changed a part of it: the next request loads it from its newest version.
         learners.pop(declared.name, None)
         return LearningResult(version=-1, error=f"{type(why).__name__}: {why}")
 
@@ -127,6 +132,7 @@ def answer(learners: dict[str, Any], declared: schema.NewPolicy, rollout: Rollou
 def _record(declared: schema.NewPolicy, root: Path, learner: Any, report: UpdateReport, rollout: Rollout) -> None:
     """Record an update for `watch`, `summary` and `doctor`: its metrics, the rewards, and the share of each action."""
     sizes = {"actions": len(declared.actions), "embedding_size": declared.embedding_size}
+    # No rate limit: at the default one, updates that follow each other quickly would share a line.
     with contextlib.closing(Recorder(root, declared.name, updates_per_second=1e9)) as recorder:
         recorder.header(
             env=f"decisions of {declared.name}",
@@ -135,6 +141,7 @@ def _record(declared: schema.NewPolicy, root: Path, learner: Any, report: Update
         )
         valid = rollout.valid
         taken = np.bincount(rollout.action[valid].astype(np.int64).ravel())
+        # At most 32: each share is a metric of every line, and a policy may have many more actions.
         shares = {f"action_share_{k}": float(n) / valid.sum() for k, n in enumerate(taken[:32])}
         earned = {
             "reward_mean": float(rollout.reward[valid].mean()),
@@ -167,6 +174,7 @@ class LearningProcess:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        # Not fork: the service has threads, and a fork copies their locks in the state they are in.
         self._context = multiprocessing.get_context("spawn")
         self._process: Any = None
         self._pipe: Connection | None = None
@@ -182,6 +190,7 @@ class LearningProcess:
                 self._pipe, theirs = self._context.Pipe()
                 self._process = self._context.Process(target=serve, args=(theirs, self.root), daemon=True)
                 self._process.start()
+                # While this process has the child's end open, the death of the child would not end `recv`.
                 theirs.close()
             try:
                 self._pipe.send((declared, rollout))

@@ -89,6 +89,7 @@ def net_of(weights: Mapping[str, Any], *, actions: int) -> Net:
     """Return the network of a version's weights; `actions` is 0 for a policy over candidates."""
     arrays = {name: np.asarray(x) for name, x in weights.items()}
     network = Network(arrays, actions) if actions else Described(arrays)
+    # Comparisons with NaN are false: `draw` would take the first action each time, without an error.
     for name, x in arrays.items():
         if not np.isfinite(x).all():
             raise NonFiniteValue(f"{name} holds NaN or infinity")
@@ -96,6 +97,7 @@ def net_of(weights: Mapping[str, Any], *, actions: int) -> Net:
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
+    # 1e-12 is the eps of torch's `normalize`: learning and serving must compute the same probability.
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
@@ -107,6 +109,7 @@ def _tower(weights: Mapping[str, np.ndarray], name: str) -> Tower:
     place = 0
     while f"{name}.trunk.{place}.weight" in weights:
         linear, norm = f"{name}.trunk.{place}", f"{name}.trunk.{place + 1}"
+        # Centred in float64 and rounded once, so that the result stays close to torch's LayerNorm.
         weight = np.asarray(weights[f"{linear}.weight"], np.float64).T
         bias = np.asarray(weights[f"{linear}.bias"], np.float64)
         layers.append(
@@ -117,6 +120,7 @@ def _tower(weights: Mapping[str, np.ndarray], name: str) -> Tower:
                 np.asarray(weights[f"{norm}.bias"], np.float32),
             )
         )
+        # Linear, LayerNorm, ReLU; the last one has no weights.
         place += 3
     out = np.ascontiguousarray(weights[f"{name}.out.weight"].T, np.float32)
     return layers, out, np.asarray(weights[f"{name}.out.bias"], np.float32)
@@ -150,9 +154,11 @@ def draw(logits: np.ndarray, masks: Sequence[np.ndarray | None], numbers: np.nda
     for row, mask in zip(logits, masks, strict=True):
         if mask is not None:
             row[~mask] = -np.inf
+    # float64: probabilities are logged, and off-policy evaluation divides by them.
     chances = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
     chances /= chances.sum(axis=1, keepdims=True)
     steps = chances.cumsum(axis=1)
+    # Times the last sum: rounding may leave it below 1, and a number above it would be beyond the last action.
     places = (steps <= numbers[:, None] * steps[:, -1:]).sum(axis=1).tolist()
     for row, place in enumerate(places):
         while place >= chances.shape[1] or chances[row, place] == 0.0:  # rounding at the end: the last possible one

@@ -100,6 +100,7 @@ class PolicyLifecycle:
         if result.error:
             job.state, job.message = "failed", result.error
             return
+        # Before it goes live: after a crash, `_recall` must not learn from these decisions again.
         body = {"version": result.version, "metrics": result.metrics, "decisions": learned_from}
         await self.store.write(Entry(kind="version", id=f"{name}/{result.version}", tag=name, body=body))
         job.result = {
@@ -231,6 +232,7 @@ class PolicyLifecycle:
         assert entry is not None
         decision, answer = read_decision(entry, serving.config)
         row = decision.obs["obs"]
+        # The first version is untrained: its probabilities are the prior.
         first = self._network(serving, serving.versions.numbers[0])
         then = self._network(serving, decision.policy_version)
         chances = probabilities(then.answer([decision.obs])[0], decision.action_mask)

@@ -153,6 +153,7 @@ def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | No
     return DecisionRequest(id, new, obs, mask, names, manner, raw)
 
 
+# The default of each field of `how`, in its order.
 _PLAIN = ("live", UNSET, False, False, False, UNSET, UNSET, UNSET)
 _POOL = bytearray()
 
@@ -160,6 +161,7 @@ _POOL = bytearray()
 def ordered_id() -> str:
     """Return a UUID of version 7: later ones sort later, so that the store's index grows at its end."""
     if len(_POOL) < 10:
+        # One system call per 400 ids.
         _POOL.extend(os.urandom(4000))
     r = _POOL[-10:].hex()
     del _POOL[-10:]
@@ -197,6 +199,8 @@ def _floats(
             raise Refused("invalid", f"{len(numbers)} numbers; this policy expects {size}", pointer=where)
         row = np.array(numbers, np.float32)
         raw = row.tobytes()
+    # One product finds NaN and infinity faster than a look at every number; as large finite numbers overflow in it,
+    # only the second check decides.
     if not math.isfinite(row @ row) and not np.isfinite(row).all():
         raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
     return row, raw
@@ -235,6 +239,7 @@ def _described(
             texts[place] = each.description
     if texts:
         assert encoder is not None
+        # All descriptions in one call: encoders are faster per text in a batch.
         rows[list(texts)] = encoder.encode(list(texts.values()))
     return names, rows
 
@@ -317,4 +322,5 @@ def final_reward(rewards: Sequence[RewardRecord], config: schema.NewPolicy) -> f
     value = config.default_reward
     if rewards:
         value = sum(r.value for r in rewards) if config.aggregation == "sum" else rewards[-1].value
+    # Each reward is within the range, but their sum may not be.
     return float(np.clip(value, *config.reward_range))

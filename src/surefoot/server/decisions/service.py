@@ -57,6 +57,7 @@ class Service:
             raise ConfigError(
                 f"{directory} cannot be a folder of decisions: {why.strerror}; give another --data-dir"
             ) from why
+        # Before the store is opened: a data directory has one writer.
         self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)
         self.apprentice = pupil or LearningProcess(directory / "policies")
@@ -93,8 +94,10 @@ class Service:
         self.draining = True
         for task in list(self._tasks):
             task.cancel()
+        # In a thread: it waits up to 5 s for the child, and other responses are sent meanwhile.
         await asyncio.get_running_loop().run_in_executor(None, self.apprentice.close)
         self.store.close()
+        # Last: the next process must not open the store before it is closed here.
         self._lock.__exit__(None, None, None)
 
     async def create(self, new: schema.NewPolicy) -> schema.PolicyResponse:
@@ -117,6 +120,7 @@ class Service:
             if msgspec.json.encode(known.config) == msgspec.json.encode(new):
                 return self.describe(known)
             raise Refused("conflict", f"there is a policy {new.name!r} of another kind already")
+        # Before it is stored: settings that the learner refuses would make every later start fail.
         serving = await self._open(new)
         await self.store.write(Entry(kind="policy", id=new.name, body=msgspec.to_builtins(new)))
         self.policies[new.name] = serving
@@ -195,6 +199,7 @@ class Service:
             elif known.policy != serving.config.name or known.asked != a.manner or self._raw(a.id, known) != a.raw:
                 raise Refused("conflict", f"decision {a.id!r} exists with another body")
             waiting[a.id] = known
+        # Only after all were checked: a batch is accepted as a whole or refused as a whole.
         for id in fresh:
             self.decisions[id] = waiting[id]
         return waiting, list(fresh.values())
@@ -213,6 +218,7 @@ class Service:
             self._open_for_reward(serving, waiting)
         while len(self.decisions) > IN_MEMORY:
             oldest = next(iter(self.decisions))
+            # It still waits for its reward, which needs the decision in memory.
             if self.decisions[oldest].final is None:
                 break
             del self.decisions[oldest]
@@ -233,6 +239,7 @@ class Service:
         if entry is None:
             return None
         answer = msgspec.convert(entry.body["answer"], schema.DecisionResponse)
+        # Only closed decisions are dropped from memory. `final` marks it as closed; the rewards are in the store.
         return TrackedDecision(
             policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0
         )
@@ -268,12 +275,14 @@ class Service:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
         if self._is_repeat(waiting, new, adds=how == "sum"):
             if waiting.telling is not None:
+                # Shielded: a client that disconnects must not cancel the future that others wait for.
                 await asyncio.shield(waiting.telling)
             return schema.RewardResponse(decision_id=id, value=value, status="replayed")
         if how == "first" and waiting.rewards:
             raise Refused(
                 "conflict", f"decision {id!r} has its reward {waiting.rewards[0].value:g}; the first one counts"
             )
+        # The clock too: `expire` runs once per second, and a late reward may arrive before it.
         if waiting.final is not None or self.clock() > waiting.answered.expires_at:
             raise Refused(
                 "expired", f"decision {id!r} was closed; rewards count within {serving.config.wait_seconds:g} s"
@@ -295,6 +304,7 @@ class Service:
         self, serving: ServedPolicy, waiting: TrackedDecision, new: RewardRecord, number: int
     ) -> None:
         id = waiting.answered.decision_id
+        # Before the write: a retry that arrives meanwhile is then a repetition and waits for the same commit.
         waiting.rewards.append(new)
         waiting.telling = telling = asyncio.get_running_loop().create_future()
         try:
@@ -302,6 +312,7 @@ class Service:
                 Entry(kind="reward", id=f"{id}#{number}", tag=serving.config.name, number=new.value, body=new._asdict())
             )
         except BaseException as why:
+            # A cancelled request too: its reward was not acknowledged, so a retry must be able to store it.
             waiting.rewards.remove(new)
             settle(telling, why if isinstance(why, Exception) else Refused("unavailable", "it was given up"))
             telling.exception()  # retrieved: asyncio must not warn if no retry waits for it
@@ -347,6 +358,7 @@ class Service:
         """Close decisions whose waiting time is over; return how many."""
         now, count = self.clock(), 0
         for serving in self.policies.values():
+            # Decisions of a policy wait equally long, so the first one that is not due ends the loop.
             while serving.due and serving.due[0][0] < now:
                 _, id = serving.due.popleft()
                 waiting = self.decisions.get(id)
@@ -365,6 +377,7 @@ class Service:
 
     def _recall(self) -> None:
         """Load acknowledged decisions and rewards from disk."""
+        # A version's entry lists the decisions it has learned from: nothing is learned from twice after a restart.
         learned = {id for e in self.store.reader.scan("version") for id in e.body["decisions"]}
         activated = {e.id: float(e.body) for e in self.store.reader.scan("activated")}
         rewards: dict[str, list[RewardRecord]] = {}

@@ -45,6 +45,7 @@ class Store:
         self.reader = Journal(path, durability="process")
         """Connection for long reads, so that they do not block the writer."""
         self.durability, self.backlog = durability, backlog
+        # The log and not the database: until the next checkpoint, a commit is in the log only.
         self._log = os.open(f"{path}-wal", os.O_RDWR | os.O_CREAT, 0o644)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: Group = []
@@ -86,11 +87,13 @@ class Store:
     def close(self) -> None:
         """Write pending entries and close the file."""
         self._over.set()
+        # First: this thread may pause the writer, which must not happen during the last commits.
         if self._folder is not None:
             self._folder.join()
         if self._thread is not None:
             self._orders.put(False)
             self._thread.join()
+        # The callback of the last sync is queued in the loop and cannot run before this returns: acknowledge it here.
         self._held, group = False, self._syncing
         self._syncing = []
         _notify(group, None if self.durability == "process" else self._sync())
@@ -105,6 +108,7 @@ class Store:
         """Commit everything pending in one transaction; acknowledge now, or after the disk sync."""
         group, self._waiting = self._waiting, []
         rows = [row for rows, _ in group for row in rows]
+        # SQLite logs whole pages: without the extra one, commits of small rows would count as almost nothing.
         self._grown += sum(len(row[5]) + len(row[6] or b"") for row in rows) + PAGE
         try:
             self.journal.put_rows(rows)
@@ -147,6 +151,7 @@ class Store:
                 grown, (pages, _) = self._grown, folder.checkpoint()
                 if pages > HOLD_BYTES // PAGE:
                     self._hold(folder)
+                # Not set to 0: commits of the meantime are still in the log.
                 self._grown -= grown
             except (JournalError, sqlite3.Error):
                 time.sleep(FOLD_EVERY)  # busy, or the disk is full: the log is intact, retry later
@@ -179,6 +184,7 @@ class Store:
 
 def settle(done: asyncio.Future[Any], result: Any) -> None:
     """Set the result or exception of a future, unless it was cancelled."""
+    # The client disconnected while the commit ran; to set a result would raise InvalidStateError.
     if done.cancelled():
         return
     if isinstance(result, Exception):
@@ -193,6 +199,7 @@ def _notify(group: Group, error: Exception | None) -> None:
 
 
 def _refusal(why: Exception) -> Refused:
+    # SQLite reports only a text, "database or disk is full"; 28 is ENOSPC, from fdatasync.
     if "full" in str(why) or getattr(why, "errno", 0) == 28:
         return Refused(
             "full", "the disk is full: nothing was stored; make room and try again", headers={"Retry-After": "30"}
