@@ -1,4 +1,4 @@
-"""Earlier names of verbs and options (aliases.yaml), translated before the arguments are parsed.
+"""Earlier names of options (aliases.yaml) and of a verb, translated before the arguments are parsed.
 
 Names of earlier systems and other libraries are accepted silently; a renamed option prints a notice for one release.
 """

@@ -17,14 +17,14 @@ from surefoot.nets.torsos import layer, mlp
 # Outputs of RND's two networks and of ICM's encoder. For rows of numbers; the papers use 512 and 288 for Atari frames.
 FEATURES = 32
 FORWARD_SHARE = 0.2
-"""β of ICM's eq. 5 (0.2 in the paper): the forward model's share of the loss; the inverse model's is 1 - β."""
+"""β of ICM's objective (0.2 in Pathak et al. 2017): the forward model's share of the loss; the inverse model's is 1 - β."""
 
 
 class RandomDistillation(nn.Module):
     """RND (Burda et al. 2018): ‖predictor(s') - target(s')‖², where the target is random and never learns.
 
-    The predictor has learned the target's output for visited states only. It does not get the action, so random effects
-    of an action do not attract it forever.
+    The predictor has learned the target's output for visited states only. The target is a deterministic function of s', so
+    the error of a state that keeps being visited goes to 0, however random the step to it was.
     """
 
     def __init__(self, size: int, hidden: Sequence[int], *, seed: int) -> None:
@@ -70,7 +70,7 @@ class InverseForward(nn.Module):
         return self._surprise(self.encoder(rows), action, self.encoder(after))
 
     def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """Return (1 - β) L_inverse + β L_forward (eq. 5)."""
+        """Return (1 - β) L_inverse + β L_forward."""
         before, then = self.encoder(rows), self.encoder(after)
         guess = self.inverse(torch.cat([before, then], dim=-1))
         forward = self._surprise(before.detach(), action, then.detach()).mean()

@@ -59,7 +59,7 @@ class KernelNet:
         assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors)
 
     def point(self, memory: Callable[[], dict[int, tuple[int, int, int]]] | None = None) -> None:
-        """Pass the addresses of all tensors to the kernel if they changed: torch may reallocate weights between calls.
+        """Pass the addresses of all tensors to the kernel if a parameter moved: torch may reallocate weights between calls.
 
         `memory` returns {id of a parameter: addresses of its two optimiser slots, step}; acting needs none.
         """

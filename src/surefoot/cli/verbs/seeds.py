@@ -18,8 +18,8 @@ from surefoot.train.diagnose.statistics import summarize
 if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec
 
+# Episodes per evaluation: CartPole's and LunarLander's "solved" are defined over 100.
 EPISODES = 100
-"""Episodes per evaluation: the number that published PPO scores are usually averaged over."""
 
 
 def train_seeds(args: TrainArgs, spec: RunSpec) -> int:
@@ -74,6 +74,8 @@ def command_for(args: TrainArgs, seed: int, name: str) -> list[str]:
         ("--eval-every", args.eval_every),
         ("--eval-episodes", args.eval_episodes),
         ("--checkpoint-every", args.checkpoint_every),
+        ("--rollout-workers", None if args.rollout_workers == "here" else args.rollout_workers),
+        ("--doctor", None if args.doctor == "on" else args.doctor),
         ("--telemetry", None if args.telemetry == "on" else args.telemetry),
         ("--record-minibatches", args.record_minibatches or None),
         ("--ppo-log", args.ppo_log and args.ppo_log.with_stem(f"{args.ppo_log.stem}-s{seed}")),
@@ -82,6 +84,7 @@ def command_for(args: TrainArgs, seed: int, name: str) -> list[str]:
     for option, texts in (("--set", args.set), ("--env-arg", args.env_arg), ("--track", args.track)):
         for text in texts:
             command += [option, text]
+    command += ["--overlap"] * args.overlap + ["--insecure-cluster"] * args.insecure_cluster
     return command
 
 

@@ -33,7 +33,8 @@ class TrainArgs:
 
     Settings are taken from the preset of the environment, then from --config, then from --set; later ones win. They are
     printed and stored in the run's run.json. `surefoot knobs` lists all settings, `surefoot presets` the presets.
-    Ctrl-C finishes the current update, saves a checkpoint and stops; `surefoot resume RUN` continues bit-exactly.
+    Ctrl-C finishes the current update, saves a checkpoint and stops; `surefoot resume RUN` continues, bit-exactly if the
+    environment can save its state.
     """
 
     env: options.EnvName

@@ -79,7 +79,8 @@ class FunctionTool:
             arguments[texts[0]] = request.text
         if missing := [n for n in required if n not in arguments]:
             raise ToolError(f"tool {self.name!r} needs {missing[0]!r}; pass it in `arguments`")
-        # A plain function runs in a thread: it must not block the event loop, and the time limit applies to it.
+        # A plain function runs in a thread, so that it does not block the event loop. At the time limit its result is dropped;
+        # the thread itself cannot be stopped.
         if inspect.iscoroutinefunction(self.function):
             return as_result(await self.function(**arguments))
         return as_result(await asyncio.to_thread(self.function, **arguments))
@@ -183,4 +184,4 @@ class Toolbox:
             async with asyncio.timeout(seconds):
                 return await self[name].call(request)
         except TimeoutError as error:
-            raise ToolError(f"tool {name!r} took longer than {seconds:.1f} s and was stopped") from error
+            raise ToolError(f"tool {name!r} did not finish within {seconds:.1f} s") from error

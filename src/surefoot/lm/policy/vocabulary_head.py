@@ -63,10 +63,10 @@ def score(
 ) -> Scores:
     """Return the log-prob of `token` [n] for `hidden` [n, width], the entropy, and the exact KL to a reference.
 
-    A frozen head has a faster way: d log p / d h = W[token] - softmax(Wh) W does not depend on the loss, so the gradient is
-    computed in the forward pass, without stored logits or a second softmax.
+    If the head is frozen there is a faster way: d log p / d h = W[token] - softmax(Wh) W (at temperature 1) does not depend
+    on the loss, so the gradient is computed in the forward pass, without stored logits or a second softmax.
     """
-    # The blocks give neither the gradient of the entropy nor a KL.
+    # The blockwise path computes neither the gradient of the entropy nor a KL.
     plain = reference is None and not entropy_gradient and head.bias is None
     if plain and not torch.is_grad_enabled():
         visit = _visits(hidden, head.weight, token, temperature, support, gradient=False)

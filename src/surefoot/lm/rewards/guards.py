@@ -45,7 +45,7 @@ class Guards:
         self.score_then = 0.0
         """The reward's score when the judge's was best."""
         self.gamed = 0.0
-        """1 while the reward is higher than at that time and the judge is not."""
+        """1 at an evaluation where the reward is higher than at that time and the judge is not."""
         self.over = 0
         self.held_back = False
         """True if this step's rollout must not be learned from."""
@@ -58,7 +58,7 @@ class Guards:
         self.held_back = False
         if budget is None:
             return None, []
-        # A copy per step: only what learns is in the state of the policy.
+        # A copy per step is cheap: the policy's state holds the trainable weights only.
         if kl <= budget:
             self.within, self.over = _copy(self.policy), 0
             return None, []

@@ -86,7 +86,7 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
         try:
             path.mkdir(parents=True)
         except FileExistsError:
-            # A name that the user chose is not numbered silently: the user may have meant to resume that run.
+            # If the name belongs to a run, the user may have meant to resume it; any other folder of that name is left alone.
             if name is not None and (path / "run.json").exists():
                 raise RunError(f"{path} already contains a run; `surefoot resume {path}` continues it") from None
             continue

@@ -30,8 +30,22 @@ def test_every_option_of_the_parent_reaches_the_child() -> None:
         ppo_log=Path("log.jsonl"),
         track=("tensorboard",),
         env_workers="1",
+        doctor="full",
+        rollout_workers="local:2",
+        overlap=True,
     )
     child = read_arguments("train", command_for(args, 7, "run-s7")[4:])
     assert (child.seed, child.name, child.ppo_log) == (7, "run-s7", Path("log-s7.jsonl"))
-    for name in ("env", "steps", "set", "telemetry", "record_minibatches", "track", "env_workers"):
+    same = (
+        "env",
+        "steps",
+        "set",
+        "telemetry",
+        "record_minibatches",
+        "track",
+        "env_workers",
+        "doctor",
+        "rollout_workers",
+    )
+    for name in (*same, "overlap"):
         assert getattr(child, name) == getattr(args, name)
