@@ -42,7 +42,7 @@ def test_a_slow_tool_is_stopped_and_an_unknown_one_is_named():
         return text
 
     box = Toolbox(slow)
-    with pytest.raises(ToolError, match=r"took longer than 0\.1 s"):
+    with pytest.raises(ToolError, match=r"did not finish within 0\.1 s"):
         asyncio.run(box.run("slow", ToolRequest(text="x"), seconds=0.1))
     with pytest.raises(UnknownOption, match="unknown tool 'quick'"):
         asyncio.run(box.run("quick", ToolRequest(text="x"), seconds=0.1))
