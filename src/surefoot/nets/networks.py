@@ -85,8 +85,8 @@ class Trunks(nn.Module):
 
     def value(self, obs: dict[str, Tensor], walk: Walk | None = None) -> Tensor:
         """Return the value, computing the critic only."""
-        own = self.critic_memory is not None
-        name, memory = ("critic_memory", self.critic_memory) if own else ("memory", self.memory)
+        separate = self.critic_memory is not None
+        name, memory = ("critic_memory", self.critic_memory) if separate else ("memory", self.memory)
         x = self._remember(name, memory, self._critic_input(obs), walk)
         return self.value_out.forward(through(self.critic, x)).squeeze(-1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,9 +25,9 @@ KL_IN_LOSS = ("k2", "k3", "exact")
 class Critic(nn.Module):
     """The source of values: a head on the policy's hidden states, or a separate model."""
 
+    @abstractmethod
     def values(self, states: Tensor, rows: Sequences) -> Tensor:
-        """Return the expected rest of the return before each response token, [n]."""
-        raise NotImplementedError
+        """Return the expected return from each response token on, [n]."""
 
 
 class ValueHead(Critic):

@@ -1,4 +1,4 @@
-"""A worker process and its pipe: heads, failures, and how an end is told."""
+"""A worker process and its pipe: heads, failures, and how the end of a process is reported."""
 
 from __future__ import annotations
 

@@ -75,11 +75,11 @@ class PromptsTrainArgs:
         from surefoot.train.training import Training
 
         pin_threads(1)
-        own, ppo = options.split_settings(_PromptOptions, self.set)
+        prompt_options, ppo = options.split_settings(_PromptOptions, self.set)
         task = PromptTask(
             prompts=tuple(read_prompts(self.prompts)),
-            encoder=own.encoder,
-            config=PromptConfig(max_steps=own.max_steps, token_cost=own.token_cost),
+            encoder=prompt_options.encoder,
+            config=PromptConfig(max_steps=prompt_options.max_steps, token_cost=prompt_options.token_cost),
             scorer=self._scorer(),
         )
         settings = {**SETTINGS, **ppo, "seed": self.seed}
