@@ -1,0 +1,178 @@
+"""Run Stable-Baselines3's own tests of PPO against `surefoot.sb3`: `make sb3-suite SB3=DIR`.
+
+The test files are copied to a temporary folder with the imports changed. A test that needs another algorithm is not
+applicable: its id has the name of one, or it raised `OtherAlgorithmError`. `--page` writes the results and the reasons of all
+exceptions to a page of the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+FILES = """
+callbacks cnn custom_policy deterministic dict_env distributions env_checker envs gae identity logger monitor predict
+preprocessing run save_load sde spaces tensorboard train_eval_mode utils vec_check_nan vec_envs vec_extract_dict_obs
+vec_monitor vec_normalize vec_stacked_obs
+"""
+REASONS: dict[str, str] = {
+    "*::test_load_invalid_object": "changes a pickle inside of the saved file; ours has JSON and safetensors instead",
+    "*::test_save_load_backward_compatible*": "wants a lambda back; a function is saved as a table of its values",
+    "*::test_discrete[[]env2-PPO]": "needs a lucky seed: of the seeds 0 to 9, five of ours and two of SB3's reach its threshold",
+}
+"""Pattern of test ids → why they fail."""
+
+CONFTEST = """
+import json, signal
+from pathlib import Path
+import pytest
+
+OTHERS = ("A2C", "DQN", "SAC", "TD3", "DDPG", "HER")
+results = {}
+
+def _chain(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    def late(number, frame):
+        raise TimeoutError("the test took longer than %d seconds" % SECONDS)
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    name = item.nodeid.rpartition("/")[2]
+    if report.when != "call" and report.passed:
+        return
+    kind, text = report.outcome, ""
+    if call.excinfo:
+        text = f"{call.excinfo.typename}: {call.excinfo.value}"[:300]
+        if any(type(e).__name__ == "OtherAlgorithmError" for e in _chain(call.excinfo.value)):
+            kind = "other"
+    if any(other in name.partition("[")[2] for other in OTHERS):
+        kind = "other"
+    results[name] = [kind, text]
+
+def pytest_sessionfinish(session):
+    Path("results.json").write_text(json.dumps(results))
+"""
+
+
+def run(name: str, folder: Path, seconds: int, options: list[str]) -> dict[str, list[str]]:
+    """Return {test id: [outcome, error]} of one test file; a file that cannot be collected is one failure."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"test_{name}.py",
+        "--tb=short",
+        *options,
+    ]
+    (folder / "results.json").unlink(missing_ok=True)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
+    )
+    (folder / f"{name}.log").write_text(done.stdout + done.stderr)
+    results = json.loads((folder / "results.json").read_text()) if (folder / "results.json").exists() else {}
+    return results or {f"test_{name}.py": ["failed", done.stdout.strip()[-300:]]}
+
+
+def reason_of(test: str, reasons: dict[str, str]) -> str:
+    """Return why a test fails, "" if there is no reason."""
+    return next((why for pattern, why in reasons.items() if fnmatchcase(test, pattern)), "")
+
+
+def page(title: str, command: str, results: dict[str, dict[str, list[str]]], reasons: dict[str, str]) -> str:
+    """Return the page: one row per file, and all exceptions with their reasons."""
+    rows, exceptions, sums = list[str](), list[str](), [0, 0, 0, 0]
+    for name, tests in results.items():
+        kinds = [kind for kind, _ in tests.values()]
+        counts = [kinds.count(kind) for kind in ("passed", "failed", "other", "skipped")]
+        sums = [a + b for a, b in zip(sums, counts, strict=True)]
+        rows.append(f"| {name} | {' | '.join(map(str, counts))} |")
+        for test, (kind, text) in tests.items():
+            if kind == "failed":
+                escaped = (reason_of(test, reasons) or text.splitlines()[0]).replace("|", "\\|")
+                exceptions.append(f"| `{test.replace('|', '')}` | {escaped} |")
+    applicable = sums[0] + sums[1]
+    share = 100 * sums[0] / max(applicable, 1)
+    head = "| file | passed | failed | other algorithm | skipped |\n|---|---|---|---|---|"
+    return f"""# {title}
+
+Written by `{command}`. The tests are the other project's own, with the imports changed only.
+
+**{sums[0]} of {applicable} applicable tests pass ({share:.1f} %).** A test is not applicable if it needs another algorithm
+than PPO: the parameters in its id name one, or it raised `OtherAlgorithmError`. Skipped tests skip themselves because a GPU or a
+package is missing.
+
+{head}
+{chr(10).join(rows)}
+| **all** | {" | ".join(map(str, sums))} |
+
+## Exceptions
+
+| test | reason |
+|---|---|
+{chr(10).join(exceptions)}
+"""
+
+
+def main() -> None:
+    """Run the files and print one line per file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sb3", type=Path, help="a copy of Stable-Baselines3's repository")
+    parser.add_argument("--only", nargs="*", default=FILES.split(), help="names of test files, without test_")
+    parser.add_argument("--seconds", type=int, default=120, help="time limit per test")
+    parser.add_argument("--results", type=Path, help="JSON file of results; files that are not run keep theirs")
+    parser.add_argument("--page", type=Path, help="page of the documentation to write")
+    parser.add_argument("--log", type=Path, help="folder for the output of pytest")
+    args, options = parser.parse_known_args()
+    results: dict[str, dict[str, list[str]]] = {}
+    if args.results and args.results.exists():
+        results = json.loads(args.results.read_text())
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.log or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "conftest.py").write_text(f"SECONDS = {args.seconds}\n{CONFTEST}")
+        for name in args.only:
+            text = (args.sb3 / "tests" / f"test_{name}.py").read_text()
+            (folder / f"test_{name}.py").write_text(text.replace("stable_baselines3", "surefoot.sb3"))
+            results[name] = tests = run(name, folder, args.seconds, options)
+            kinds = [kind for kind, _ in tests.values()]
+            print(f"{name}: " + ", ".join(f"{kinds.count(k)} {k}" for k in sorted(set(kinds))), flush=True)
+            for test, (kind, error) in tests.items():
+                if kind == "failed":
+                    print(f"    {test}: {reason_of(test, REASONS) or error}", flush=True)
+            if args.results:
+                args.results.write_text(json.dumps(results, indent=1, sort_keys=True))
+    if args.page:
+        ordered = {name: results[name] for name in FILES.split() if name in results}
+        args.page.write_text(
+            page(
+                "Stable-Baselines3's tests",
+                "make sb3-suite SB3=DIR ARGS='--page docs/reference/sb3-tests.md'",
+                ordered,
+                REASONS,
+            ),
+            encoding="utf-8",
+        )
+
+
+if __name__ == "__main__":
+    main()

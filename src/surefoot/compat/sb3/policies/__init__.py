@@ -1,0 +1,1 @@
+"""SB3's policies: distributions, feature extractors, actor-critic classes."""

@@ -1,0 +1,1 @@
+"""SB3's records: logger, output formats, monitor files, plots."""
