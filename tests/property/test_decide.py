@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from surefoot.compat.hololoom.spacetime import Spacetime, WeavingTrace
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.policy.calibration import Calibration
-from surefoot.decide.policy.ppo import draw, log_softmax, spread
+from surefoot.decide.policy.exploration import draw, log_softmax, spread
 from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.toolbox.calc import evaluate, find_expression
 from surefoot.errors import ToolError

@@ -1,4 +1,4 @@
-"""Write the words, weights and patterns of the prompt mutations: python scripts/tables.py > src/prompts/tables.ts
+"""Write the words, weights and patterns of the prompt scores: python scripts/tables.py > src/prompts/tables.ts
 
 Patterns are rewritten for JavaScript, where \\w, \\d, \\b, \\s, ^, $ and . match other characters than in Python.
 """
@@ -10,7 +10,7 @@ import re
 import sys
 from typing import Any
 
-from surefoot.decide.prompts import classify, measures, mutations, restructure, scorers, text, world
+from surefoot.decide.prompts import classify, measures, mutations, scorers, text, world
 
 WORD, DIGIT = r"\p{L}\p{N}_", r"\p{Nd}"
 SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -85,7 +85,7 @@ def tables() -> dict[str, Any]:
     """Return all tables by their names in tables.ts."""
     P = private
     return {
-        "MUTATIONS": mutations.MUTATIONS,
+        "MUTATIONS": mutations.WIRE_MUTATIONS,
         "CATEGORIES": classify.CATEGORIES,
         "METRICS": classify.METRICS,
         "SIGNS": {c: [one(p) for p in ps] for c, ps in P(classify, "_PATTERNS").items()},
@@ -99,60 +99,6 @@ def tables() -> dict[str, Any]:
             "word": one(r"[^\W\d_]+(?:['’-][^\W\d_]+)*"),
             "letters": one(r"[^\W\d_]+"),
             "space": one(r"\s+"),
-        },
-        "FALLBACK": {
-            "condition": one(P(mutations, "_CONDITION")),
-            "has": one(P(mutations, "_HAS_FALLBACK")),
-            "after": P(mutations, "_FALLBACKS"),
-            "otherwise": P(mutations, "_OTHER_FALLBACK"),
-        },
-        "REDUCE": {
-            **{
-                key: one(P(restructure, name))
-                for key, name in (
-                    ("again", "_REPETITION"),
-                    ("fillers", "_FILLERS"),
-                    ("requests", "_REQUESTS"),
-                    ("longExample", "_LONG_EXAMPLE"),
-                    ("asks", "_ASKS"),
-                    ("binds", "_BINDS"),
-                )
-            },
-            "lines": one(restructure.SENTENCE_WITH_SPACE),
-            "shortest": restructure.SHORTEST_PROMPT,
-            "worth": restructure.SMALLEST_SAVING,
-        },
-        "EXPAND": {
-            "terms": [
-                [term, one(re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)), about]
-                for term, about in mutations.TERMS.items()
-            ],
-            "mostTerms": mutations.MOST_TERMS,
-            **{
-                table: [
-                    [one(re.compile(pattern, re.IGNORECASE)), entry]
-                    for pattern, entry in P(mutations, "_EXPANSION")[table].items()
-                ]
-                for table in ("steps", "examples", "criteria")
-            },
-            "sections": P(mutations, "_SECTIONS"),
-            "hasExample": one(P(mutations, "_HAS_EXAMPLE")),
-        },
-        "CONSTRAIN": {
-            "library": mutations.CONSTRAINTS,
-            "added": mutations.ADDED_CONSTRAINTS,
-            "most": mutations.MOST_CONSTRAINTS,
-            "title": P(mutations, "_CONSTRAINTS_TITLE"),
-            "below": one(rf"{P(mutations, '_CONSTRAINTS_TITLE')}\n(?:- .*\n?)+\Z"),
-        },
-        "DECOMPOSE": {
-            "next": one(P(restructure, "_NEXT")),
-            "with": one(P(restructure, "_WITH")),
-            "and": one(P(restructure, "_AND")),
-            "section": one(P(restructure, "_SECTION")),
-            "shortest": restructure.SHORTEST_TASK,
-            "most": restructure.MOST_TASKS,
-            "done": restructure.STEPS_TITLE,
         },
         "MEASURES": {
             "names": measures.NAMES,

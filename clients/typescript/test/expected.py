@@ -9,7 +9,6 @@ from typing import Any
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.classify import classify
 from surefoot.decide.prompts.measures import measures
-from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens
 
@@ -18,7 +17,6 @@ DIMS = (8, 13, 96, 384, 1536)
 
 def told(prompt: str) -> dict[str, Any]:
     found = classify(prompt)
-    may = allowed(prompt).tolist()[: len(MUTATIONS)]
     return {
         "category": found.category,
         "confidence": found.confidence,
@@ -26,10 +24,6 @@ def told(prompt: str) -> dict[str, Any]:
         "tokens": tokens(prompt),
         "measures": measures(prompt),
         "score": FeatureScorer().explain(prompt).score,
-        "allowed": may,
-        "mutated": [
-            mutate(prompt, name, seed=7).to_json() if ok else None for name, ok in zip(MUTATIONS, may, strict=True)
-        ],
         "embeddings": [HashingEncoder(dim).encode([prompt])[0].tolist() for dim in DIMS],
     }
 

@@ -1,9 +1,13 @@
-/** The five mutations: text in, text out, the same text as the Python side makes. */
+/**
+ * The five mutations: text in, text out. They rewrite and shorten prompts, unlike those of the Python library, which keep every
+ * word of a prompt.
+ */
 
 import { SurefootError } from "../errors.js";
 import { classify, type Category } from "./classify.js";
 import { sample } from "./random.js";
-import { CONSTRAIN, DECOMPOSE, EXPAND, FALLBACK, MUTATIONS, REDUCE } from "./tables.js";
+import { CONSTRAIN, DECOMPOSE, EXPAND, FALLBACK, REDUCE } from "./mutation_tables.js";
+import { MUTATIONS } from "./tables.js";
 import {
   capital,
   ended,
@@ -122,7 +126,7 @@ function tidy(text: string): string {
 }
 
 const reduce: Mutation = {
-  possible: (prompt) => size(reduced(prompt)) <= (1 - REDUCE.worth) * size(prompt),
+  possible: (prompt) => size(prompt) > 0 && size(reduced(prompt)) <= (1 - REDUCE.worth) * size(prompt),
   apply(prompt) {
     const text = reduced(prompt);
     const percent = 100 * (1 - size(text) / Math.max(size(prompt), 1));

@@ -21,11 +21,13 @@ from surefoot.decide.policy.calibration import Calibration
 from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import AgreementRate, GateConfig, Judgement, Versions
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
 from surefoot.learn.report import UpdateReport
 
 _CHOOSERS: dict[str, type[Any]] = {
+    "replay": ReplayChooser,
     "ppo": PPOChooser,
     "residual": Residual,
     "linucb": LinUCB,
@@ -40,8 +42,8 @@ CHOOSERS = tuple(_CHOOSERS)
 class AgentConfig:
     """Settings of an agent."""
 
-    chooser: str = "ppo"
-    """ppo, residual, linucb, lints, egreedy or nearest."""
+    chooser: str = "replay"
+    """replay, ppo, residual, linucb, lints, egreedy or nearest."""
     low: float = 0.0
     high: float = 1.0
     """Range of rewards; they are scaled to 0 … 1 for learning."""
@@ -105,10 +107,10 @@ class Agent:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings for the header of a telemetry file: those of PPO if it chooses, and the encoder."""
+        """Settings for the header of a telemetry file: those of the chooser, and the encoder."""
         core = self.chooser
-        known = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
-        return {**known, "encoder": self.encoder.name}
+        known = core.config.to_json() if isinstance(core, PPOChooser | ReplayChooser) else {}
+        return {**(core.ppo.to_json() if isinstance(core, PPOChooser) else {}), **known, "encoder": self.encoder.name}
 
     @property
     def waiting(self) -> int:
@@ -256,12 +258,12 @@ class Agent:
     def promote(self, versions: Versions, number: int, gate: GateConfig | None = None) -> Judgement:
         """Make a version live if, on this agent's log, it is not worse than the live one."""
         core = self.chooser
-        if not isinstance(core, PPOChooser):
-            raise ConfigError("only the ppo chooser logs probabilities that a version could be judged by")
+        if not isinstance(core, PPOChooser | ReplayChooser):
+            raise ConfigError("only the choosers replay and ppo log probabilities that a version could be judged by")
         targets = dict[str, Any]()
         for name, which in (("live", None), ("new", number)):
             # Separate choosers: loading a version into `core` would change the policy that answers.
-            other = PPOChooser(core.model.dim, core.model.likeness)
+            other = type(core)(core.dim, core.likeness)
             other.set_state(_chooser_state(versions.load(which).parts))
             targets[name] = other.probabilities
         judgement = compare(core, core.log.latest(len(core.log)), targets, gate).judgement

@@ -11,6 +11,7 @@ from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation, Target, ev
 from surefoot.decide.policy.experience_log import Logged
 from surefoot.decide.policy.outcome_model import OutcomeModel
 from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
 
 
@@ -37,11 +38,13 @@ class Replay:
         return "\n".join([*lines, f"{self.judgement.verdict}: {self.judgement.reason}"])
 
 
-def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config: GateConfig | None = None) -> Replay:
+def compare(
+    core: PPOChooser | ReplayChooser, log: Logged, targets: Mapping[str, Target], config: GateConfig | None = None
+) -> Replay:
     """Return the comparison of two targets by name: the live policy first, the candidate second."""
 
     def model() -> OutcomeModel:
-        return OutcomeModel(core.model.dim, core.model.likeness, core.model.config)
+        return OutcomeModel(core.dim, core.likeness)
 
     sides, evaluations, predicted = list[Side](), dict[str, OffPolicyEvaluation](), np.zeros(len(log))
     for name, target in targets.items():

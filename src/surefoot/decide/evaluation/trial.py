@@ -14,7 +14,8 @@ from surefoot.decide.core.agent import Agent
 from surefoot.decide.evaluation.datasets import Dataset
 from surefoot.decide.evaluation.log_replay import Replay, compare
 from surefoot.decide.policy.experience_log import Log, Logged
-from surefoot.decide.policy.ppo import PPOChooser, spread
+from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import Versions
 from surefoot.errors import DecisionError, RecordingError, RunNotFound
 from surefoot.telemetry.writer import Recorder
@@ -23,6 +24,8 @@ LOG = "decisions.sqlite"
 KIND = "decision"
 # Log entries per transaction: one commit per decision costs more than the decision; a crash loses at most this many.
 _BATCH = 100
+# Decisions between two lines of telemetry of a chooser that learns with every outcome.
+_RECORD_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +70,17 @@ def run_trial(
             rewards.append(row["reward"])
             entries.append(Entry(kind=KIND, id=f"{t:08d}", tag=row["chosen"], number=row["reward"], body=row))
             report = agent.learn() if t % every == every - 1 else None
-            if report is not None:
+            due = (t + 1) % _RECORD_EVERY == 0 or t == len(order) - 1
+            if report is not None or (due and not isinstance(agent.chooser, PPOChooser)):
                 recorder.update(
                     env_steps=t + 1,
-                    updates=report.update,
+                    updates=agent.version if report is None else report.update,
                     m={
-                        **report.metrics(),
+                        **({} if report is None else report.metrics()),
                         "success_rate": float(np.mean(rewards[-500:])),
                         "average_reward": float(np.mean(rewards)),
                     },
-                    seconds=report.seconds,
+                    seconds=None if report is None else report.seconds,
                 )
             if len(entries) == _BATCH or t == len(order) - 1:
                 journal.put(*entries)
@@ -156,15 +160,6 @@ def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
     load_agent(agent, directory)
     log = log_of(rows[-last:], agent)
     core = agent.chooser
-    if not isinstance(core, PPOChooser):
-        raise DecisionError("replay needs logged probabilities; only runs of the ppo chooser have them")
-    return compare(core, log, {"nearest": lambda log: nearest(log, core), "learned": core.probabilities})
-
-
-def nearest(log: Logged, core: PPOChooser) -> np.ndarray:
-    """Return the prior from the descriptions as a policy, [B, K].
-
-    Smoothed like the learned policy, so that both could have produced every action in the log.
-    """
-    calibrated, _ = core.model.guesses(log.cosine, log.valid)
-    return np.stack([spread(np.log(np.maximum(row, 1e-30)), core.config.floor)[0] for row in calibrated])
+    if not isinstance(core, PPOChooser | ReplayChooser):
+        raise DecisionError("an evaluation of the log needs probabilities; only the choosers replay and ppo log them")
+    return compare(core, log, {"nearest": core.prior, "learned": core.probabilities})

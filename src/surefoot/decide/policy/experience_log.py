@@ -34,6 +34,19 @@ class Logged:
     def __len__(self) -> int:
         return len(self.at)
 
+    def compact(self, options: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """Return the options that occur, and the place of each candidate among them; None if most of all `options` do."""
+        if 2 * self.option.shape[1] >= options:
+            return None, self.option
+        occurs = np.zeros(options, bool)
+        occurs[self.option] = True
+        used = np.flatnonzero(occurs)
+        if 2 * len(used) >= options:
+            return None, self.option
+        place = np.zeros(options, np.int64)
+        place[used] = np.arange(len(used))
+        return used, place[self.option]
+
 
 _DTYPES: dict[str, Any] = {
     "x": np.float32,

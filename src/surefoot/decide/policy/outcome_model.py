@@ -19,6 +19,7 @@ import numpy as np
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, real
 from surefoot.data.knobs import Config, knob
 from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.change_detector import ChangeDetector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +69,6 @@ CALIBRATED, HOPEFUL = 0, 1
 # A constant feature lets an option be worse everywhere than its description suggests. Below the query's length of 1, so that
 # the query explains outcomes first.
 BIAS = 0.3
-# Outcomes per option over which a change is detected: enough for a test at 4 deviations, few enough to react within a day.
-_WINDOW = 30
 
 
 class OutcomeModel:
@@ -84,7 +83,7 @@ class OutcomeModel:
         self._inverse: dict[int, np.ndarray] = {}
         self._sums: dict[int, np.ndarray] = {}
         """[3, d] an option: Σ r·x, Σ calibrated·x, Σ hopeful·x."""
-        self._watch: dict[int, list[tuple[float, float]]] = {}
+        self._changes = ChangeDetector(self.config.surprise)
         self._theta = np.zeros((0, 3, dim + 1), np.float32)
 
     @property
@@ -165,16 +164,7 @@ class OutcomeModel:
 
     def _look_for_change(self, option: int, expected: float, reward: float) -> None:
         """Drop most of an option's statistics if it fails where it is expected to succeed."""
-        watch = self._watch.setdefault(option, [])
-        # Near 0 or 1 the expected variance is almost 0, and a single failure would look like a change.
-        watch.append((min(max(expected, 0.05), 0.95), reward))
-        if len(watch) > _WINDOW:
-            del watch[0]
-        if len(watch) < _WINDOW // 2 or option not in self._inverse:
-            return
-        predicted, observed = np.array(watch).T
-        gap = float((observed - predicted).sum()) / float(np.sqrt((predicted * (1.0 - predicted)).sum()))
-        if gap > -self.config.surprise:
+        if not self._changes.observe(option, expected, reward) or option not in self._inverse:
             return
         keep = 1.0 - self.config.forget
         # In float64: two inversions in float32 would add their error to an inverse that already has some.
@@ -185,8 +175,6 @@ class OutcomeModel:
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
         self._mixed = None
-        # These outcomes have done their part; counted again, they would make it forget again at the next outcome.
-        watch.clear()
         self.forgotten += 1
 
     def state(self) -> dict[str, Any]:
@@ -197,7 +185,7 @@ class OutcomeModel:
             "options": np.array(options, np.int64),
             "inverse": np.stack([self._inverse[a] for a in options]) if options else none,
             "sums": np.stack([self._sums[a] for a in options]) if options else none[:, :3],
-            "watch": {str(a): [[float(e), float(r)] for e, r in rows] for a, rows in self._watch.items()},
+            "watch": self._changes.state(),
             "outcomes": self.outcomes,
             "met": self.options,
             "forgotten": self.forgotten,
@@ -207,7 +195,7 @@ class OutcomeModel:
         """Continue from a saved state."""
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
         self.options, self._mixed = int(state["met"]), None
-        self._watch = {int(a): [(e, r) for e, r in rows] for a, rows in state["watch"].items()}
+        self._changes.set_state(state["watch"])
         self._inverse, self._sums = {}, {}
         self._theta = np.zeros((0, 3, self.dim + 1), np.float32)
         for a, inverse, sums in zip(state["options"], state["inverse"], state["sums"], strict=True):

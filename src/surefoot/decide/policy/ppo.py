@@ -28,6 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
 from surefoot.decide.policy.experience_log import Log, Logged, beside, pack, unpack
+from surefoot.decide.policy.exploration import draw, log_softmax, spread
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.policy.rowwise import CandidatePolicy
 from surefoot.learn.config import PPOConfig
@@ -96,6 +97,7 @@ class PPOChooser:
         outcomes: OutcomeConfig | None = None,
         ppo: PPOConfig | None = None,
     ) -> None:
+        self.dim, self.likeness = dim, likeness
         self.config, self.ppo = config or ChooserConfig(), ppo or PPO_DEFAULTS
         self.model = OutcomeModel(dim, likeness, outcomes)
         self.policy = CandidatePolicy(dim, max(1, options))
@@ -205,6 +207,14 @@ class PPOChooser:
         logits = self._logits(old)[1]
         return np.stack([spread(row, self.config.floor)[0] for row in logits])
 
+    def prior(self, old: Logged) -> np.ndarray:
+        """Return the prior from the descriptions as a policy, [B, K].
+
+        Smoothed like the learned policy, so that both could have produced every action in the log.
+        """
+        calibrated, _ = self.model.guesses(old.cosine, old.valid)
+        return np.stack([spread(np.log(np.maximum(row, 1e-30)), self.config.floor)[0] for row in calibrated])
+
     def _logits(self, old: Logged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return estimates, logits, and the part of the logits that PPO does not train, [B, K] each."""
         now = self._now
@@ -305,33 +315,6 @@ class PPOChooser:
         self._fresh = unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return probabilities, [K]."""
-    raised = np.exp(logits - logits.max())
-    return raised / raised.sum()
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Return log-probabilities, […, K]; finite also where the probability underflows."""
-    lowered = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return lowered - np.log(np.exp(lowered).sum(axis=-1, keepdims=True))
-
-
-def spread(logits: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities over the candidates that reach `floor`, and which those are; the likeliest always does."""
-    probabilities = softmax(logits)
-    plausible = probabilities >= min(floor, float(probabilities.max()))
-    remaining = np.where(plausible, probabilities, 0.0)
-    return remaining / remaining.sum(), plausible
-
-
-def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
-    """Draw one index by inversion: a tenth of the time of `generator.choice`."""
-    at = int(probabilities.cumsum().searchsorted(generator.random(), side="right"))
-    # Rounding may leave the sum below 1; the draw is then the last candidate with a probability.
-    return at if at < len(probabilities) else int(np.flatnonzero(probabilities)[-1])
 
 
 def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:

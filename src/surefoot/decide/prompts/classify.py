@@ -22,7 +22,7 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 _SHIPPED = read_shipped("surefoot.decide.prompts", "categories.yaml")
 BY_CATEGORY: dict[Category, dict[str, Any]] = _SHIPPED["categories"]
-"""Metrics, weights, signs and constraints of each category."""
+"""Metrics, weights and signs of each category."""
 METRICS = {category: tuple[str, ...](entry["metrics"]) for category, entry in BY_CATEGORY.items()}
 """Metrics that a good prompt of a category addresses."""
 _PATTERNS = {

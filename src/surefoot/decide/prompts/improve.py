@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,23 +142,6 @@ def round_robin(world: PromptWorld, view: View) -> np.ndarray:
     return chosen
 
 
-def one_each(mutations: Sequence[int | None]) -> Chooser:
-    """Return a chooser that applies one mutation per category (in the order of CATEGORIES; None: none), then stops."""
-    from surefoot.decide.prompts.classify import CATEGORIES
-
-    def choose(world: PromptWorld, view: View) -> np.ndarray:
-        assert view.action_mask is not None
-        stop = ACTIONS.index(STOP)
-        chosen = np.full(world.num_envs, stop)
-        for i, category in enumerate(world.categories):
-            wanted = mutations[CATEGORIES.index(category)]
-            if wanted is not None and world.steps_taken[i] == 0 and view.action_mask[i, wanted]:
-                chosen[i] = wanted
-        return chosen
-
-    return choose
-
-
 def greedy(world: PromptWorld, view: View) -> np.ndarray:
     """Choose the mutation with the largest gain according to the scorer; stop if none gains."""
     assert view.action_mask is not None
@@ -167,7 +150,7 @@ def greedy(world: PromptWorld, view: View) -> np.ndarray:
         best = 0.0
         for k in range(len(MUTATIONS)):
             if view.action_mask[i, k]:
-                candidate = mutate(text, k, category=world.categories[i], seed=world.seed).text
+                candidate = mutate(text, k).text
                 cost = world.config.token_cost * (tokens(candidate) - tokens(text))
                 gain = float(world.scorer.score([candidate], [world.categories[i]])[0]) - world.scores[i] - cost
                 if gain > best:

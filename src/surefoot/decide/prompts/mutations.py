@@ -1,174 +1,278 @@
-"""The five mutations by name and number, and the three of them that add text: a fallback, explanations, constraints."""
+"""The mutations by name and number. None of them removes a word of the prompt, except context-reduction with `allow_cut`."""
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.data.shipped_yaml import read_shipped
 from surefoot.decide.prompts import restructure
-from surefoot.decide.prompts.classify import BY_CATEGORY, Category, classify
-from surefoot.decide.prompts.text import ended, leading_verb, sentences, without_politeness
+from surefoot.decide.prompts.classify import classify
+from surefoot.decide.prompts.structure import FENCE, KINDS, Form, append, structure
+from surefoot.decide.prompts.text import ended, leading_verb
 from surefoot.decide.prompts.variation import Impact, PromptVariation, variation
 from surefoot.errors import ConfigError
 
 # Constants and patterns are copied to the TypeScript client by its scripts/tables.py.
-_CONDITION = re.compile(r"\b(?:if|when|unless|should|must)\b", re.IGNORECASE)
 _HAS_FALLBACK = re.compile(
-    r"\btry to\b|\bif (?:you|this|that|it|any)\b[^.]{0,60}\b(?:can't|cannot|can not|not possible|unable|difficult|isn't)",
+    r"\bif (?:you|this|that|it|any|part|something|a condition|information|there)\b[^.\n]{0,60}"
+    r"\b(?:can't|cannot|can not|not possible|unable|difficult\w*|isn't|unsure|not (?:sure|certain|clear)|missing|no answer)",
     re.IGNORECASE,
 )
+_CONDITION = re.compile(r"\b(?:if|when|unless)\b", re.IGNORECASE)
 # By the kind of verb that the prompt starts with.
 _FALLBACKS = {
-    "fix": ("fix-with-fallback", "If it cannot be fixed outright, suggest solutions or workarounds."),
-    "create": (
-        "create-with-alternatives",
-        "If part of it is not possible, suggest alternatives or explain the challenge.",
-    ),
-    "analyse": ("analyze-with-partial", "If something cannot be determined, say what can be and what is missing."),
+    "fix": ("fix-with-fallback", "If something needed for this is missing, say what you assumed instead."),
+    "create": ("create-with-alternatives", "If part of this is not possible, say which part and why, and do the rest."),
+    "analyse": ("analyze-with-partial", "If something cannot be determined from what is given, say what is missing."),
 }
-_OTHER_FALLBACK = ("general-with-explanation", "If that cannot be done, explain why and suggest the next steps.")
+_CONDITIONAL = ("conditional-breakdown", "If a condition cannot be met, say which one.")
+_OTHER_FALLBACK = ("general-with-explanation", "If information is missing, say what is missing instead of guessing.")
+
+
+def _fallback(prompt: str) -> tuple[str, str]:
+    verb = leading_verb(prompt)
+    if verb is not None:
+        return _FALLBACKS.get(verb[1], _OTHER_FALLBACK)
+    return _CONDITIONAL if _CONDITION.search(prompt) and restructure.long_enough(prompt) else _OTHER_FALLBACK
 
 
 def add_fallback(prompt: str) -> PromptVariation:
-    """Return the prompt as an attempt, with an instruction for failure that fits what it asks for."""
-    verb, parts = leading_verb(prompt), sentences(prompt)
-    if verb is not None:
-        kind, fallback = _FALLBACKS.get(verb[1], _OTHER_FALLBACK)
-        request = without_politeness(prompt)
-        text = f"{ended(f'Try to {request[:1].lower()}{request[1:]}')} {fallback}"
-    elif len(parts) > 1 and _CONDITION.search(prompt):
-        kind = "conditional-breakdown"
-        first, others = ended(parts[0]), ended(" ".join(parts[1:]))
-        text = f"Try to do this: {first} {others} If a condition cannot be met, say which and go on without it."
-    else:
-        kind = "general-wrapper"
-        text = f"Try to do the following: {ended(prompt.strip())} If you run into difficulties, say so and give what you have."
+    """Return the prompt with an instruction for the case that it cannot be followed."""
+    kind, fallback = _fallback(prompt)
+    text = append(prompt, fallback)
     return variation(
         prompt,
         text,
         "try-catch-style",
-        "asks for an attempt and says what to do where it fails",
+        "says what to do where the request cannot be met",
         Impact(cost="increase", reliability="increase"),
         transformationType=kind,
         lengthIncrease=len(text) - len(prompt),
     )
 
 
-_EXPANSION = read_shipped("surefoot.decide.prompts", "expansion.yaml")
-TERMS: dict[str, str] = _EXPANSION["terms"]
-# Every definition costs tokens in each later call of the model.
-MOST_TERMS = 3
-_SECTIONS = ("Technical Context:", "Detailed Steps:", "Example:", "Success Criteria:")
-_HAS_EXAMPLE = re.compile(r"\b(?:for example|for instance|e\.g\.|example:)", re.IGNORECASE)
-
-
-def expand(prompt: str) -> PromptVariation:
-    """Return the prompt with the sections it lacks: terms, steps, an example, success criteria."""
-
-    def first(table: str) -> Any:
-        """Return the entry of a shipped table whose pattern matches first, or None."""
-        return next((entry for pattern, entry in _EXPANSION[table].items() if re.search(pattern, prompt, re.I)), None)
-
-    added: list[tuple[str, list[str]]] = []
-    known = [term for term in TERMS if re.search(rf"(?<!\w){re.escape(term)}(?!\w)", prompt, re.IGNORECASE)]
-    if known:
-        added.append(("Technical Context:", [f"{term}: {TERMS[term]}" for term in known[:MOST_TERMS]]))
-    if steps := first("steps"):
-        added.append(("Detailed Steps:", [f"{i}. {step}" for i, step in enumerate(steps, 1)]))
-    if not _HAS_EXAMPLE.search(prompt) and (example := first("examples")):
-        added.append(("Example:", [example]))
-    criteria = ["everything asked for is answered", "nothing is made up", *(first("criteria") or ())]
-    added.append(("Success Criteria:", [f"- {text}" for text in criteria[:4]]))
+def reduce(prompt: str) -> PromptVariation:
+    """Return the prompt without politeness and fillers."""
+    text = restructure.reduced(prompt)
+    percent = 100.0 * (1.0 - len(text) / max(len(prompt), 1))
     return variation(
         prompt,
-        prompt.rstrip() + "".join(f"\n\n{title}\n" + "\n".join(lines) for title, lines in added),
-        "expansion",
-        "adds " + ", ".join(title[:-1].lower() for title, _ in added),
-        Impact(quality="increase", cost="increase", latency="increase", reliability="increase"),
-        sections=[title[:-1] for title, _ in added],
+        text,
+        "context-reduction",
+        f"leaves out {percent:.0f} % that asks for nothing",
+        Impact(cost="decrease", latency="decrease"),
+        reductionPercent=percent,
+        targetReductionAchieved=percent >= 30.0,
     )
 
 
 # Two per mutation and four in all: the policy can choose the mutation twice. More would bury the request.
 ADDED_CONSTRAINTS = 2
 MOST_CONSTRAINTS = 4
-CONSTRAINTS = {category: tuple[str, ...](entry["constraints"]) for category, entry in BY_CATEGORY.items()}
-"""Constraints by category; each asks for something that the category's metrics measure."""
-_CONSTRAINTS_TITLE = "Constraints:"
+CONSTRAINTS_TITLE = "Constraints:"
+CRITERIA_TITLE = "A complete answer has:"
+_LISTED = re.compile(rf"{CONSTRAINTS_TITLE}\n(?:- .*\n?)+\Z")
 
 
-def unused_constraints(prompt: str, category: Category) -> list[str]:
-    """Return the constraints of a category that the prompt does not contain."""
-    return [text for text in CONSTRAINTS[category] if text not in prompt]
+class _Requirement(NamedTuple):
+    text: str
+    present: re.Pattern[str]
+    """Matches a prompt that already says something about it."""
 
 
-def can_constrain(prompt: str) -> bool:
-    """Return True if two more constraints fit below the maximum."""
-    present = sum(text in prompt for texts in CONSTRAINTS.values() for text in texts)
-    unused = unused_constraints(prompt, classify(prompt).category)
-    return present + ADDED_CONSTRAINTS <= MOST_CONSTRAINTS and len(unused) >= ADDED_CONSTRAINTS
+def _requirements(name: str) -> dict[str, tuple[_Requirement, ...]]:
+    return {
+        kind: tuple(_Requirement(text, re.compile(pattern, re.IGNORECASE)) for text, pattern in entry[name])
+        for kind, entry in KINDS.items()
+    }
 
 
-def add_constraints(prompt: str, category: Category, seed: int) -> PromptVariation:
-    """Return the prompt with two more constraints, sampled by `seed` and the text."""
-    chosen = random.Random(f"{seed}:{prompt}").sample(unused_constraints(prompt, category), ADDED_CONSTRAINTS)
-    lines = "\n".join(f"- {text}" for text in chosen)
-    # If the prompt already ends with a list of constraints, continue that list.
-    listed = re.search(rf"{_CONSTRAINTS_TITLE}\n(?:- .*\n?)+\Z", prompt.rstrip())
+CONSTRAINTS, CRITERIA = _requirements("constraints"), _requirements("criteria")
+"""By kind of work."""
+
+
+def missing(table: dict[str, tuple[_Requirement, ...]], prompt: str) -> list[str]:
+    """Return the requirements of the prompt's kind that it says nothing about; none if its answer has a fixed form."""
+    found = structure(prompt)
+    if found.strict or found.closed:
+        return []
+    return [each.text for each in table.get(found.kind, ()) if not each.present.search(prompt)]
+
+
+def expand(prompt: str) -> PromptVariation:
+    """Return the prompt with a list of what a complete answer has."""
+    criteria = missing(CRITERIA, prompt)
+    lines = "\n".join(f"- {text}" for text in criteria)
     return variation(
         prompt,
-        f"{prompt.rstrip()}\n{lines}" if listed else f"{prompt.rstrip()}\n\n{_CONSTRAINTS_TITLE}\n{lines}",
-        "constraint-addition",
-        f"adds {ADDED_CONSTRAINTS} constraints: {'; '.join(chosen)}",
-        Impact(quality="increase", cost="increase", reliability="increase"),
-        constraints=chosen,
-        category=category,
+        append(prompt, f"{CRITERIA_TITLE}\n{lines}") if criteria else prompt,
+        "expansion",
+        f"adds what a complete answer has: {'; '.join(criteria)}" if criteria else "has nothing to add",
+        Impact(quality="increase", cost="increase", latency="increase", reliability="increase"),
+        sections=[CRITERIA_TITLE[:-1]] if criteria else [],
     )
 
 
-# A mutation is not offered if it would change nothing or repeat itself.
-_POSSIBLE: dict[str, Callable[[str], bool]] = {
-    "try-catch-style": lambda prompt: _HAS_FALLBACK.search(prompt) is None,
-    "context-reduction": restructure.can_reduce,
-    "expansion": lambda prompt: not any(section in prompt for section in _SECTIONS),
-    "constraint-addition": can_constrain,
-    "task-decomposition": restructure.can_decompose,
+def _constrained(prompt: str) -> int:
+    return sum(each.text in prompt for entries in CONSTRAINTS.values() for each in entries)
+
+
+def add_constraints(prompt: str) -> PromptVariation:
+    """Return the prompt with the next two constraints of its kind of work."""
+    chosen = missing(CONSTRAINTS, prompt)[:ADDED_CONSTRAINTS]
+    lines = "\n".join(f"- {text}" for text in chosen)
+    listed = _LISTED.search(prompt.rstrip()) is not None
+    text = f"{prompt.rstrip()}\n{lines}" if listed else append(prompt, f"{CONSTRAINTS_TITLE}\n{lines}")
+    return variation(
+        prompt,
+        text if chosen else prompt,
+        "constraint-addition",
+        f"adds constraints: {'; '.join(chosen)}" if chosen else "has nothing to add",
+        Impact(quality="increase", cost="increase", reliability="increase"),
+        constraints=chosen,
+        category=classify(prompt).category,
+    )
+
+
+def decompose(prompt: str) -> PromptVariation:
+    """Return the tasks as steps of one prompt; the metadata has one prompt per task and one that combines the answers."""
+    pieces = restructure.tasks(prompt)
+    return variation(
+        prompt,
+        restructure.decompose(prompt),
+        "task-decomposition",
+        f"asks for {len(pieces)} steps in order" if pieces else "is simple already",
+        Impact(quality="increase", cost="increase", latency="increase", reliability="increase"),
+        subtasks=[ended(piece) for piece in pieces],
+        orchestrator=restructure.orchestrator(pieces) if pieces else "",
+    )
+
+
+CUE_LINE = "Answer:"
+STEPS_LINE = "Work it out step by step, then give the answer on the last line."
+_FORM_LINES: dict[Form, str] = {
+    "option": "The answer is one of: {options}.",
+    "yes-no": "Begin your reply with yes or no.",
+    "short": "Give the answer first, in as few words as possible.",
+    "text": "Reply with the finished text only, without an introduction.",
 }
-_APPLY: dict[str, Callable[[str], PromptVariation]] = {
-    "try-catch-style": add_fallback,
-    "context-reduction": restructure.reduce,
-    "expansion": expand,
-    "task-decomposition": restructure.decompose,
+_CODE_LINE = "Put the code first and the explanation below it."
+_FORM_STARTS = (_CODE_LINE, *(line.partition("{")[0] for line in _FORM_LINES.values()))
+_HAS_ROLE = re.compile(
+    r"\b(?:you are|you're|act(?:ing)? as|in (?:the|your) role|pretend|imagine (?:you|that you)|as an? \w+,)",
+    re.IGNORECASE,
+)
+_HAS_STEPS = re.compile(r"\bstep[- ]by[- ]step\b|\beach step\b", re.IGNORECASE)
+
+
+def form_line(prompt: str) -> str:
+    """Return the sentence that says which form the answer has; empty if it can have any."""
+    found = structure(prompt)
+    if found.kind in ("code", "code_review"):
+        return _CODE_LINE
+    return _FORM_LINES.get(found.form, "").format(options=", ".join(found.options))
+
+
+def _plain(name: str, about: str, apply: Callable[[str], str]) -> Callable[[str], PromptVariation]:
+    impact = Impact(quality="increase", cost="increase")
+    return lambda prompt: variation(prompt, apply(prompt), name, about, impact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mutation:
+    possible: Callable[[str], bool]
+    """False if the mutation would change nothing, repeat itself or contradict the prompt."""
+    apply: Callable[[str], PromptVariation]
+
+
+def _open(prompt: str) -> bool:
+    found = structure(prompt)
+    return not (found.strict or found.closed)
+
+
+_ALL: dict[str, _Mutation] = {
+    "try-catch-style": _Mutation(lambda p: _open(p) and _HAS_FALLBACK.search(p) is None, add_fallback),
+    "context-reduction": _Mutation(restructure.can_reduce, reduce),
+    "expansion": _Mutation(lambda p: CRITERIA_TITLE not in p and len(missing(CRITERIA, p)) > 0, expand),
+    "constraint-addition": _Mutation(
+        lambda p: _constrained(p) + ADDED_CONSTRAINTS <= MOST_CONSTRAINTS and len(missing(CONSTRAINTS, p)) > 0,
+        add_constraints,
+    ),
+    "task-decomposition": _Mutation(
+        lambda p: (
+            len(restructure.tasks(p)) > 1 and restructure.ITEMS_LINE not in p and restructure.STEPS_TITLE not in p
+        ),
+        decompose,
+    ),
+    "answer-form": _Mutation(
+        lambda p: (
+            bool(form_line(p))
+            and not any(start in p for start in (*_FORM_STARTS, STEPS_LINE))
+            and not structure(p).strict
+        ),
+        _plain("answer-form", "says which form the answer has", lambda p: append(p, form_line(p))),
+    ),
+    "answer-cue": _Mutation(
+        lambda p: not structure(p).cue,
+        _plain("answer-cue", "ends with a line that waits for the answer", lambda p: append(p, CUE_LINE)),
+    ),
+    "restatement": _Mutation(
+        restructure.can_restate,
+        _plain("restatement", "repeats the task below the text it is about", restructure.restate),
+    ),
+    "labelled-parts": _Mutation(
+        restructure.can_label, _plain("labelled-parts", "labels the task and the text it is about", restructure.label)
+    ),
+    "role": _Mutation(
+        lambda p: (
+            (_open(p) or "steps" in KINDS.get(structure(p).kind, ()))
+            and bool(structure(p).kind)
+            and _HAS_ROLE.search(p) is None
+        ),
+        _plain("role", "says who answers", lambda p: f"You are {KINDS[structure(p).kind]['role']}.\n\n{p.strip()}"),
+    ),
+    "step-by-step": _Mutation(
+        lambda p: (
+            "steps" in KINDS.get(structure(p).kind, ())
+            and not structure(p).strict
+            and _HAS_STEPS.search(p) is None
+            and not any(start in p for start in _FORM_STARTS)
+        ),
+        _plain("step-by-step", "asks for the steps before the answer", lambda p: append(p, STEPS_LINE)),
+    ),
 }
-MUTATIONS = tuple(_POSSIBLE)
-"""In the order of their numbers on the wire."""
+MUTATIONS = tuple(_ALL)
+"""In the order of their numbers."""
+WIRE_MUTATIONS = MUTATIONS[:5]
+"""The five that Directive-023 and the TypeScript client know, in the order of their numbers on the wire."""
 STOP = "stop"
 ACTIONS = (*MUTATIONS, STOP)
 """Actions of the policy: the mutations, then stop."""
+_CUTS = "context-reduction"
 
 
-def mutate(prompt: str, mutation: str | int, *, category: Category | None = None, seed: int = 0) -> PromptVariation:
-    """Return the prompt after a mutation. The same prompt, mutation and seed give the same text.
+def mutate(prompt: str, mutation: str | int) -> PromptVariation:
+    """Return the prompt after a mutation. The same prompt and mutation give the same text.
 
     Args:
         prompt: Any text.
         mutation: Name or number in `MUTATIONS`.
-        category: Category whose constraints are added; default: the prompt's.
-        seed: Selects the constraints.
     """
-    name = MUTATIONS[mutation] if isinstance(mutation, int) and 0 <= mutation < len(MUTATIONS) else mutation
-    if name == "constraint-addition":
-        return add_constraints(prompt, category or classify(prompt).category, seed)
-    if isinstance(name, str) and name in _APPLY:
-        return _APPLY[name](prompt)
-    raise ConfigError(f"unknown mutation {mutation!r}; use one of {', '.join(MUTATIONS)} (0 to {len(MUTATIONS) - 1})")
+    name: Any = MUTATIONS[mutation] if isinstance(mutation, int) and 0 <= mutation < len(MUTATIONS) else mutation
+    if name not in _ALL:
+        raise ConfigError(
+            f"unknown mutation {mutation!r}; use one of {', '.join(MUTATIONS)} (0 to {len(MUTATIONS) - 1})"
+        )
+    return _ALL[name].apply(prompt)
 
 
-def allowed(prompt: str) -> np.ndarray:
-    """Return the action mask over `ACTIONS`, [6] bool."""
-    return np.array([*(possible(prompt) for possible in _POSSIBLE.values()), True])
+def allowed(prompt: str, *, allow_cut: bool = False) -> np.ndarray:
+    """Return the action mask over `ACTIONS`, [A] bool. Mutations that remove words need `allow_cut`."""
+    # In an unclosed code block an added line would be code.
+    usable = bool(prompt.strip()) and prompt.count(FENCE) % 2 == 0
+    mask = [usable and (allow_cut or name != _CUTS) and each.possible(prompt) for name, each in _ALL.items()]
+    return np.array([*mask, True])

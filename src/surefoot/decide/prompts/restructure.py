@@ -1,151 +1,134 @@
-"""Mutations that rearrange a prompt: context-reduction shortens it, task-decomposition splits it into steps."""
+"""Mutations that rearrange or repeat a prompt's own text: steps, labelled parts, the task once more; and the one that cuts."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
-from surefoot.decide.prompts.text import VERBS, capital, ended, list_items, sentences
-from surefoot.decide.prompts.variation import Impact, PromptVariation, variation
+from surefoot.decide.prompts.structure import CUE, FENCE, append, split_material, structure
+from surefoot.decide.prompts.text import TOKEN, capital, ended, leading_verb, list_items, sentences
 
 # Constants and patterns are copied to the TypeScript client by its scripts/tables.py.
-# Below 10 characters nothing is left that could be a request.
-SHORTEST_PROMPT = 10
 # A smaller saving does not justify a change of wording.
 SMALLEST_SAVING = 0.05
-_REPETITION = re.compile(
-    r"^(?:in other words|that is to say|to put it simply|basically|essentially|in simple terms|to clarify)\b",
-    re.IGNORECASE,
-)
+# Below 10 characters nothing is left that could be a request.
+SHORTEST_PROMPT = 10
 _FILLERS = re.compile(
-    r"\b(?:as you (?:may )?know|it is (?:important|worth) (?:to note|noting) that|obviously|clearly|of course|needless to say|"
-    r"to be honest|just|really|very|actually|simply|kind of|sort of|in order)\b,?\s*",
+    r"\b(?:as you (?:may )?know|it is (?:important|worth) (?:to note|noting) that|obviously|of course|needless to say|"
+    r"to be honest|just|really|actually|simply|kind of|sort of)\b(?!['’-]),?[ \t]*",
     re.IGNORECASE,
 )
 _REQUESTS = re.compile(
-    r"^(?:(?:hi|hello|hey)\b[^.!?]{0,40}[.!,]\s*)?(?:i would like you to|i'd like you to|i want you to|i need you to|"
-    r"(?:could|can|would) you(?: please)?|please|kindly)\s+",
+    r"^(?:(?:hi|hello|hey)\b[^.!?\n]{0,40}[.!,]\s*)?(?:i would like you to|i'd like you to|i want you to|i need you to|"
+    r"please|kindly)\s+",
     re.IGNORECASE,
 )
-_LONG_EXAMPLE = re.compile(
-    r"\b(?:for example|for instance|e\.g\.|such as)[:,]?\s+[^.!?\n]{60,}(?=[.!?\n]|$)", re.IGNORECASE
+# A filler next to one of these is a word of the task, such as "just" in a quotation or in code.
+_PROTECTED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|\{[^}\n]*\}|https?://\S+", re.DOTALL
 )
-_ASKS = re.compile(r"\b(?:" + "|".join(v for verbs in VERBS.values() for v in verbs) + r")\b", re.IGNORECASE)
-_BINDS = re.compile(
-    r"\b(?:must|should|only|exactly|at least|at most|less than|more than|without|do not|don't|avoid|never|always|include|"
-    r"format|answer|words?|sentences?|paragraphs?)\b|\d|[\"“{]|\?",
-    re.IGNORECASE,
-)
-# A sentence with the whitespace behind it, so that line breaks survive.
-SENTENCE_WITH_SPACE = re.compile(r"[^.!?\n]*(?:[.!?]+(?=\s|$)|\n|$)[ \t]*\n?")
 
 
 @lru_cache(maxsize=8192)
 def reduced(prompt: str) -> str:
-    """Return the prompt without repetitions, politeness, fillers and long examples; unchanged if nothing can go."""
-    text = "".join(s for s in SENTENCE_WITH_SPACE.findall(prompt) if not _REPETITION.match(s.strip())).strip()
-    text = _LONG_EXAMPLE.sub("(see examples)", text)
-    text = capital(_REQUESTS.sub("", text))
-    text = _tidy(_FILLERS.sub("", text))
-    # Long and hardly shorter: keep only the sentences that ask for or require something.
-    if len(text) > 100 and len(text) > 0.9 * len(prompt):
-        needed = [s for s in sentences(text) if _ASKS.search(s) or _BINDS.search(s) or len(s) < 30]
-        shorter = _tidy(" ".join(needed)) if "\n" not in text else text
-        text = shorter if len(shorter) >= SHORTEST_PROMPT else text
-    text = capital(text)
-    return text if SHORTEST_PROMPT <= len(text) < len(prompt) else prompt
-
-
-def _tidy(text: str) -> str:
-    text = re.sub(r"[ \t]+", " ", text)
-    text = re.sub(r" +([,.;:!?])", r"\1", text)
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+    """Return the prompt without politeness and fillers, both outside quotations and code; unchanged if nothing can go."""
+    text, place = "", 0
+    for match in [*_PROTECTED.finditer(prompt), None]:
+        end = len(prompt) if match is None else match.start()
+        text += _FILLERS.sub("", prompt[place:end])
+        if match is not None:
+            text, place = text + match[0], match.end()
+    text = capital(_REQUESTS.sub("", text.lstrip())).rstrip()
+    return text if SHORTEST_PROMPT <= len(text) < len(prompt.strip()) else prompt
 
 
 def can_reduce(prompt: str) -> bool:
     """Return True if the saving is at least `SMALLEST_SAVING`."""
-    return len(reduced(prompt)) <= (1.0 - SMALLEST_SAVING) * len(prompt)
+    return len(reduced(prompt)) <= (1.0 - SMALLEST_SAVING) * len(prompt.strip())
 
 
-def reduce(prompt: str) -> PromptVariation:
-    """Return the shortened prompt."""
-    text = reduced(prompt)
-    percent = 100.0 * (1.0 - len(text) / max(len(prompt), 1))
-    return variation(
-        prompt,
-        text,
-        "context-reduction",
-        f"leaves out {percent:.0f} % that asks for nothing",
-        Impact(cost="decrease", latency="decrease"),
-        reductionPercent=percent,
-        targetReductionAchieved=percent >= 30.0,
-    )
-
-
-# A shorter fragment ("and tea") is part of a task, not a task.
-SHORTEST_TASK = 15
-# More pieces than this come from a long list of nouns, not from tasks.
+# More pieces than this are a text, not a list of tasks.
 MOST_TASKS = 8
-_NEXT = re.compile(r"(?:\.|;)\s+(?:then|finally|next|also|after that|afterwards)[,\s]+|;\s+", re.IGNORECASE)
-_WITH = re.compile(r"\s+with\s+", re.IGNORECASE)
-_AND = re.compile(r",?\s+and\s+(?:then\s+)?", re.IGNORECASE)
 STEPS_TITLE = "Work through these steps in order:"
-# Sections that other mutations append; they hold no tasks.
-_SECTION = re.compile(r"^(?:Technical Context|Detailed Steps|Example|Success Criteria|Constraints):", re.MULTILINE)
-
-
-class PromptParts(NamedTuple):
-    """A prompt split into its parts; together they hold all of its text."""
-
-    intro: str
-    """Text before a list of tasks."""
-    tasks: tuple[str, ...]
-    """Fewer than two for a simple prompt."""
-    remainder: str
-    """Text below the tasks."""
+ITEMS_LINE = "Work through the list above in order, one item at a time."
+_ORDER = re.compile(
+    r"^(?:first|then|next|finally|after that|afterwards|lastly|also|second|third)\b[,\s]*", re.IGNORECASE
+)
+_PIECES = re.compile(r"(?<=[.;])\s+")
 
 
 @lru_cache(maxsize=8192)
-def parts(prompt: str) -> PromptParts:
-    """Return the tasks of a prompt, and the text around them."""
-    section = _SECTION.search(prompt)
-    end = len(prompt) if section is None else section.start()
-    request, remainder = prompt[:end], prompt[end:].strip()
-    lines = request.strip().splitlines()
-    listed = [i for i, line in enumerate(lines) if list_items(line)]
-    if len(listed) >= 2:
-        intro = "\n".join(lines[: listed[0]]).strip()
-        below = "\n".join(line for line in lines[listed[0] :] if not list_items(line)).strip()
-        tasks = tuple(capital(item) for item in list_items(request))
-        return PromptParts(intro, tasks, "\n\n".join(x for x in (below, remainder) if x))
-    for pattern in (_NEXT, _AND, _WITH):
-        pieces = [piece.strip(" .\n") for piece in pattern.split(request.strip())]
-        if pattern is _WITH and len(pieces) == 2 and len(pieces[1]) > SHORTEST_TASK:
-            return PromptParts("", (capital(pieces[0]), f"Implement {pieces[1]}"), remainder)
-        if pattern is not _WITH and 2 <= len(pieces) <= MOST_TASKS and all(len(p) > SHORTEST_TASK for p in pieces):
-            return PromptParts("", tuple(capital(piece) for piece in pieces), remainder)
-    return PromptParts("", (), remainder)
+def tasks(prompt: str) -> tuple[str, ...]:
+    """Return the tasks of a prompt: its list items, or its sentences; fewer than two if it is not a sequence of requests.
+
+    Every list item or sentence must begin with an imperative, and sentences must say their order ("then", "finally"):
+    the premises of a puzzle or the lines of a pasted text are not tasks.
+    """
+    body = prompt.strip()
+    items = list_items(body)
+    if len(items) >= 2:
+        return tuple(items) if all(leading_verb(item) for item in items) else ()
+    pieces = tuple(_PIECES.split(body)) if "\n" not in body and FENCE not in body else ()
+    orders = sum(_ORDER.match(piece) is not None for piece in pieces)
+    asks = all(leading_verb(_ORDER.sub("", piece)) for piece in pieces)
+    return pieces if 2 <= len(pieces) <= MOST_TASKS and orders and asks else ()
 
 
-def can_decompose(prompt: str) -> bool:
-    """Return True if there is more than one task and the prompt has not been split before."""
-    return STEPS_TITLE not in prompt and len(parts(prompt).tasks) >= 2
+def decompose(prompt: str) -> str:
+    """Return the prompt with its sentences as numbered steps, or with a line that says how to go through its list."""
+    pieces = tasks(prompt)
+    if not pieces:
+        return prompt
+    if list_items(prompt):
+        return append(prompt, ITEMS_LINE)
+    steps = "\n".join(f"{i}. {capital(piece)}" for i, piece in enumerate(pieces, 1))
+    return f"{STEPS_TITLE}\n{steps}"
 
 
-def decompose(prompt: str) -> PromptVariation:
-    """Return the tasks as steps of one prompt; the metadata has one prompt per task and one that combines the answers."""
-    intro, tasks, remainder = parts(prompt)
-    steps = "\n".join(f"{i}. {ended(task)}" for i, task in enumerate(tasks, 1))
-    middle = f"{STEPS_TITLE}\n{steps}\nFinish each step before the next, and join the results into one answer."
-    joined = "Join these parts into one whole:\n" + "\n".join(f"{i}. {task}" for i, task in enumerate(tasks, 1))
-    orchestrator = f"{joined}\nSee that what one part gives is what the next one takes."
-    return variation(
-        prompt,
-        "\n\n".join(part for part in (intro, middle, remainder) if part) if tasks else prompt,
-        "task-decomposition",
-        f"splits the prompt into {len(tasks)} steps" if tasks else "is simple already",
-        Impact(quality="increase", cost="increase", latency="increase", reliability="increase"),
-        subtasks=[ended(task) for task in tasks],
-        orchestrator=orchestrator if tasks else "",
-    )
+def orchestrator(pieces: tuple[str, ...]) -> str:
+    """Return a prompt that joins the answers to the single tasks."""
+    numbered = "\n".join(f"{i}. {ended(piece)}" for i, piece in enumerate(pieces, 1))
+    return f"Join the results of these tasks into one answer:\n{numbered}"
+
+
+AGAIN = "Again, the task:"
+# A longer instruction costs more than its repetition can gain.
+LONGEST_REPEATED = 45
+
+
+def can_restate(prompt: str) -> bool:
+    """Return True if text stands between the instruction and the end of the prompt."""
+    found = structure(prompt)
+    if not found.instruction or AGAIN in prompt or len(TOKEN.findall(found.instruction)) > LONGEST_REPEATED:
+        return False
+    return not CUE.sub("", prompt.rstrip()).rstrip().endswith(found.instruction)
+
+
+def restate(prompt: str) -> str:
+    """Return the prompt with its instruction once more at the end."""
+    return append(prompt, f"{AGAIN} {structure(prompt).instruction}")
+
+
+_LABELLED = re.compile(r"(?:^|\n)[ \t]*(?:task|instructions?|question|input|text|context)[ \t]*:", re.IGNORECASE)
+
+
+def can_label(prompt: str) -> bool:
+    """Return True if an instruction is followed by the text it is about, and neither has a label."""
+    found = structure(prompt)
+    return bool(found.instruction and found.material) and _LABELLED.search(prompt) is None
+
+
+def label(prompt: str) -> str:
+    """Return the prompt with the labels "Task:" and "Input:" before the instruction and the text it is about."""
+    cue = CUE.search(prompt.rstrip())
+    body = prompt.rstrip()[: cue.start()] if cue else prompt
+    head, material = split_material(body)
+    # A text that names itself ("Message: ...") needs no second label.
+    named = re.match(r"[A-Z][\w' ]{0,24}:", material)
+    text = f"Task: {head}\n\n{material if named else f'Input:{chr(10)}{material}'}"
+    return f"{text}\n\n{cue[0].strip()}" if cue else text
+
+
+def long_enough(prompt: str) -> bool:
+    """Return True if the prompt has more than one sentence."""
+    return len(sentences(prompt)) > 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.data.kinds import NOT_NEGATIVE, Interval, integer, real
+from surefoot.data.kinds import NOT_NEGATIVE, Interval, flag, integer, real
 from surefoot.data.knobs import knob, settle
 from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
 from surefoot.decide.encoders.encoder import Encoder
@@ -43,6 +43,7 @@ class PromptConfig:
         "Cost in score of each token that a mutation adds; saved tokens count as a gain.",
         real(NOT_NEGATIVE),
     )
+    allow_cut: bool = knob(False, "Allow mutations that remove words of the prompt.", flag())
 
     def __post_init__(self) -> None:
         settle(self)
@@ -105,7 +106,7 @@ class PromptWorld:
         before, costs = self.scores.copy(), np.zeros(self.num_envs)
         changed = np.flatnonzero(~stops)
         for i in changed:
-            text = mutate(self.texts[i], int(action[i]), category=self.categories[i], seed=self.seed).text
+            text = mutate(self.texts[i], int(action[i])).text
             costs[i] = self.config.token_cost * (tokens(text) - tokens(self.texts[i]))
             self.texts[i] = text
             self._did[i, action[i]] = 1.0
@@ -204,7 +205,11 @@ class PromptWorld:
     def _observe(self) -> View:
         new = list(dict.fromkeys(text for text in self.texts if text not in self._known))
         for text, embedding in zip(new, self.encoder.encode(new) if new else (), strict=True):
-            self._known[text] = (np.asarray(embedding, np.float32), text_facts(text), allowed(text))
+            self._known[text] = (
+                np.asarray(embedding, np.float32),
+                text_facts(text),
+                allowed(text, allow_cut=self.config.allow_cut),
+            )
         embedding, facts, mask = (
             np.stack(rows) for rows in zip(*(self._known[text] for text in self.texts), strict=True)
         )

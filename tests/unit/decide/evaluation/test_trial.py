@@ -40,7 +40,7 @@ def test_the_seed_decides_the_order_and_count_the_number(tmp_path: Path):
 
 def test_a_saved_trial_is_loaded_with_its_options(tmp_path: Path):
     list(run_trial(Agent(HashingEncoder(32)), data(), tmp_path))
-    assert made_with(tmp_path) == ("hashing-1-32", "ppo")
+    assert made_with(tmp_path) == ("hashing-1-32", "replay")
     agent = Agent(HashingEncoder(32))
     load_agent(agent, tmp_path)
     assert set(agent.options.names) == {"weather", "songs"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.decide.prompts.classify import CATEGORIES, classify
-from surefoot.decide.prompts.improve import at_random, greedy, improve, one_each, round_robin
+from surefoot.decide.prompts.classify import classify
+from surefoot.decide.prompts.improve import at_random, greedy, improve, round_robin
 from surefoot.decide.prompts.mutations import MUTATIONS, mutate
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens
@@ -35,12 +35,3 @@ def test_round_robin_applies_each_allowed_mutation_in_order():
     order = [MUTATIONS.index(change.mutation) for change in first.changes]
     assert order == sorted(order)
     assert first.changes[0].text == mutate(PROMPTS[0], 0).text
-
-
-def test_one_mutation_per_category_and_none_for_the_others():
-    category = classify(PROMPTS[0]).category
-    results = improve(one_each([0 if each == category else None for each in CATEGORIES]), a_world(1))
-    assert [change.mutation for change in results[0].changes] == [MUTATIONS[0]]
-    others = [each for each in results if classify(each.original).category != category]
-    assert others
-    assert not any(each.changes for each in others)

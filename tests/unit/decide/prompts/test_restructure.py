@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from surefoot.decide.prompts.mutations import mutate
-from surefoot.decide.prompts.restructure import can_decompose, can_reduce, parts, reduced
+from surefoot.decide.prompts.restructure import can_reduce, reduced, tasks
 
-from .mutations_cases import LONG
-
-
-def test_reduction_drops_politeness_and_repetition_and_keeps_requirements():
-    result = mutate(LONG, "context-reduction")
-    assert len(result.text) < 0.7 * len(LONG)
-    assert "300 words" in result.text
-    assert "In other words" not in result.text
-    assert result.metadata["targetReductionAchieved"]
+from .content_cases import lost
 
 
 def test_a_prompt_without_anything_to_drop_is_unchanged():
@@ -23,34 +15,24 @@ def test_a_prompt_without_anything_to_drop_is_unchanged():
     assert reduced("Please, really.") == "Please, really.", "shorter than any request would be"
 
 
-def test_list_items_are_tasks():
-    assert parts("Do this:\n- wash the car\n- feed the cat") == (
-        "Do this:",
-        ("Wash the car", "Feed the cat"),
-        "",
-    )
-
-
-def test_decomposition_returns_steps_one_prompt_per_step_and_an_orchestrator():
-    prompt = "Read the sales table. Then compute the monthly totals. Finally draw a chart of them."
+def test_sentences_in_order_become_numbered_steps_with_all_their_words():
+    prompt = "Write the sales table. Then compare the monthly totals. Finally draft a report of them."
     result = mutate(prompt, "task-decomposition")
-    assert result.text.count("\n") == 4
-    assert result.metadata["subtasks"] == [
-        "Read the sales table.",
-        "Compute the monthly totals.",
-        "Draw a chart of them.",
-    ]
-    assert "3. Draw a chart" in result.metadata["orchestrator"]
+    assert "\n3. Finally draft a report of them." in result.text
+    assert not lost(prompt, result.text)
+    assert len(result.metadata["subtasks"]) == 3
+    assert "2. Then compare" in result.metadata["orchestrator"]
 
 
-def test_a_decomposed_prompt_keeps_the_request_and_added_sections():
-    prompt = "Write a poem about the sea."
-    constrained = mutate(prompt, "constraint-addition").text
-    assert not can_decompose(constrained)
-    listed = "Plan my week:\n- wash the car\n- feed the cat\nBe brief."
-    text = mutate(mutate(listed, "constraint-addition").text, "task-decomposition").text
-    assert text.startswith("Plan my week:")
-    assert "1. Wash the car." in text
-    assert "Be brief." in text
-    assert "Constraints:" in text
-    assert "3." not in text.split("Constraints:")[0]
+def test_premises_and_lists_of_things_are_not_tasks():
+    assert tasks("Ryan tells the truth. Then Sal lies. Does Sal lie?") == ()
+    assert tasks("Compare these:\n- Lisbon\n- Porto") == ()
+    assert tasks("Do this:\n- check the car\n- add a cat") == ("check the car", "add a cat")
+
+
+def test_the_task_is_repeated_below_the_text_it_is_about():
+    prompt = "Translate this text into French.\n\nThe train is late."
+    assert mutate(prompt, "restatement").text == f"{prompt}\n\nAgain, the task: Translate this text into French."
+    assert mutate(prompt, "labelled-parts").text == (
+        "Task: Translate this text into French.\n\nInput:\nThe train is late."
+    )

@@ -1,0 +1,300 @@
+"""The default policy over options: one logistic model of which option is right, trained on replayed outcomes.
+
+    z_a = s cos(x, d_a) + w_a · [x, 0.3]        z_none = s m + 0.3 n        p = softmax over the candidates and "none"
+
+s and m are the encoder's `sharpness` and `middle`, so that an untrained policy follows the descriptions; w_a and n start at 0.
+Only the reward r of the chosen option a is observed. With the likelihood p_a^r (1 - p_a)^(1-r), the gradient of the logits is
+
+    (e_a - p) · (r - p_a) / (1 - p_a)
+
+A success means that every other option would have been wrong; a failure moves the chosen option's probability to the others.
+This is what one regression per option cannot learn, and it needs d numbers per option instead of d². Every outcome is logged
+and replayed in minibatches, so that the policy gets close to the best fit of the whole log without solving for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.kinds import POSITIVE, UNIT, Interval, integer, real
+from surefoot.data.knobs import Config, knob
+from surefoot.data.seeds import seed_for
+from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.change_detector import WINDOW, ChangeDetector
+from surefoot.decide.policy.choosers import Episode, OptionChoice, certain, require_candidates
+from surefoot.decide.policy.experience_log import Log, Logged
+from surefoot.decide.policy.exploration import draw, softmax_with_none, spread
+from surefoot.decide.policy.outcome_model import BIAS, Scene, times, with_bias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayConfig(Config):
+    """How the policy explores, learns and forgets."""
+
+    sharpness: float = knob(
+        80.0,
+        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
+        "lower explores more and costs more.",
+        real(POSITIVE),
+    )
+    floor: float = knob(
+        0.02,
+        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
+        real(Interval(0, 0.5)),
+    )
+    lr: float = knob(0.3, "Length of a step of each option's weights.", real(POSITIVE))
+    decay: float = knob(
+        0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)
+    )
+    minibatch_size: int = knob(64, "Logged outcomes per step.", integer(Interval(1)))
+    log: int = knob(20_000, "Outcomes that are kept for replay.", integer(Interval(1)))
+    forget: float = knob(
+        0.8,
+        "Share of an option's weights that is dropped, with its older outcomes, when it fails where it is expected to "
+        "succeed; 0 never forgets.",
+        real(UNIT),
+    )
+    surprise: float = knob(
+        5.0,
+        "How clearly: standard deviations between expected and observed successes over the option's last outcomes.",
+        real(POSITIVE),
+    )
+    seed: int = knob(0, "Seed of the replay order.", integer(Interval(0)))
+
+
+# Weights that a step computes with per new outcome; more of them make steps rarer. At 40,000 a decision over 200 options
+# with 384 numbers costs about as much as over 77, and two outcomes share a step.
+_WEIGHTS_PER_OUTCOME = 40_000
+# Decay of the mean squared gradient: about the last hundred steps.
+_RMS = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Arrays that `choose` reads; no step changes them."""
+
+    table: np.ndarray
+    """[options, d + 1]"""
+    none: float
+    version: int
+
+
+class ReplayChooser:
+    """Policy, log and optimiser. `choose` reads arrays that `learn` replaces in one assignment."""
+
+    def __init__(self, dim: int, likeness: Likeness, *, config: ReplayConfig | None = None) -> None:
+        self.dim, self.likeness, self.config = dim, likeness, config or ReplayConfig()
+        self.outcomes, self.forgotten = 0, 0
+        """Outcomes learned from, and changes detected."""
+        self._log = Log(dim, self.config.log)
+        self._usable = np.zeros(0, bool)
+        """[log]: False for outcomes that contradict what an option does now."""
+        self._square = np.zeros(1)
+        """[options + 1]: mean squared length of each row's gradient; that of "none" is the last."""
+        self._steps, self._pending = 0, 0
+        self._changes = ChangeDetector(self.config.surprise)
+        self._generator = np.random.default_rng(seed_for("reuse", self.config.seed))
+        self._now = _Weights(np.zeros((0, dim + 1), np.float32), 0.0, 0)
+
+    @property
+    def version(self) -> int:
+        """Increases with every change of the policy."""
+        return self._now.version
+
+    @property
+    def log(self) -> Log:
+        """The logged decisions, which steps replay and new versions are evaluated on."""
+        return self._log
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
+        """Draw a candidate; with `greedy` the best one, whose probability is then 1."""
+        require_candidates(scene)
+        now = self._now
+        logits = self.likeness.sharpness * scene.cosine
+        prior = self._success(logits, 0.0)
+        worth = self._success(logits + times(now.table, scene.option, with_bias(scene.x)), now.none)
+        parts = {"prior": prior, "learned": worth - prior}
+        if greedy:
+            return certain(scene, worth, now.version, **parts)
+        probabilities, plausible = self._spread(worth)
+        at = draw(probabilities, generator)
+        return OptionChoice(
+            at=at,
+            probability=float(probabilities[at]),
+            probabilities=probabilities,
+            value=float(probabilities @ worth),
+            worth=worth,
+            plausible=plausible,
+            version=now.version,
+            **parts,
+        )
+
+    def learn(self, episodes: Sequence[Episode]) -> None:
+        """Log finished decisions and take the steps that they make due."""
+        for episode in episodes:
+            later = 0.0
+            for count, step in enumerate(reversed(episode), 1):
+                later += step.reward
+                # The mean of the rewards from this step on: the value of a step of a chain is what the chain achieves.
+                self._take(step.scene, step.choice.at, step.choice.probability, later / count)
+
+    def probabilities(self, old: Logged) -> np.ndarray:
+        """Return the current policy's probabilities for logged decisions, [B, K]."""
+        return np.stack([self._spread(row)[0] for row in self.predict(old)])
+
+    def predict(self, old: Logged) -> np.ndarray:
+        """Return the expected reward of each candidate of logged decisions, [B, K]; 0 where not valid."""
+        now = self._now
+        return softmax_with_none(self._logits(old, with_bias(old.x) @ now.table.T), old.valid, self._none(now.none))[
+            :, :-1
+        ]
+
+    def prior(self, old: Logged) -> np.ndarray:
+        """Return the policy that knows the descriptions only, [B, K]."""
+        untrained = np.zeros((len(old), 0), np.float32)
+        worth = softmax_with_none(self._logits(old, untrained), old.valid, self._none(0.0))[:, :-1]
+        return np.stack([self._spread(row)[0] for row in worth])
+
+    def _take(self, scene: Scene, at: int, probability: float, reward: float) -> None:
+        option = int(scene.option[at])
+        if self.config.forget > 0.0:
+            # Before it is learned: an outcome must not take part in its own prediction.
+            logits = self.likeness.sharpness * scene.cosine
+            logits = logits + times(self._now.table, scene.option, with_bias(scene.x))
+            self._look_for_change(option, float(self._success(logits, self._now.none)[at]), reward)
+        self._grow(int(scene.option.max()) + 1)
+        # Thompson sampling and copied decisions may have no probability; learning does not need one.
+        self._log.append(scene, at, probability, reward)
+        newest = (self._log.written - 1) % self._log.capacity
+        if newest >= len(self._usable):
+            self._usable = np.concatenate([self._usable, np.zeros(max(64, len(self._usable)), bool)])
+        self._usable[newest] = True
+        self.outcomes += 1
+        self._pending += 1
+        if self._pending * _WEIGHTS_PER_OUTCOME >= self._now.table.size:
+            self._step()
+
+    def _step(self) -> None:
+        """Take one step on the outcomes since the last one and on a sample of the log."""
+        log, config = self._log, self.config
+        fresh = min(self._pending, config.minibatch_size, len(log))
+        newest = (log.written - 1 - np.arange(fresh)) % log.capacity
+        # Twice as many as needed, because those that are no longer usable are left out.
+        drawn = self._generator.integers(0, len(log), 2 * config.minibatch_size)
+        drawn = drawn[self._usable[drawn]][: config.minibatch_size - fresh]
+        batch = log.rows(np.concatenate([newest, drawn]))
+        self._pending, self._steps = 0, self._steps + 1
+        now, x, rows = self._now, with_bias(batch.x), np.arange(len(batch))
+        used, option = batch.compact(len(now.table))
+        table = now.table if used is None else now.table[used]
+        chance = softmax_with_none(self._logits(batch, x @ table.T, option), batch.valid, self._none(now.none))
+        taken = chance[rows, batch.at]
+        # At least -1: a failure of an option that seemed certain would otherwise count 50 times as much as a success, and
+        # one reward in ten may be wrong. 0.02 only avoids a division by 0.
+        weight = np.maximum((batch.reward - taken) / np.maximum(1.0 - taken, 0.02), -1.0).astype(np.float32)
+        gradient = -chance * weight[:, None]
+        gradient[rows, batch.at] += weight
+        # Padding goes to a separate column: as option 0 it would overwrite the gradient of the real one.
+        place = option if batch.valid.all() else np.where(batch.valid, option, len(table))
+        by_row = np.zeros((len(batch), len(table) + 1), np.float32)
+        np.put_along_axis(by_row, place, gradient[:, :-1], axis=1)
+        pull = np.float32(config.decay / self.outcomes)
+        step = by_row[:, :-1].T @ x / np.float32(len(batch)) - pull * table
+        none = BIAS * float(gradient[:, -1].mean()) - float(pull) * now.none
+        # Each row is divided by the typical length of its gradient: rare options then learn as fast as frequent ones.
+        square = self._square
+        square *= _RMS
+        part = slice(0, len(now.table)) if used is None else used
+        square[part] += (1.0 - _RMS) * np.einsum("ij,ij->i", step, step)
+        square[-1] += (1.0 - _RMS) * none * none
+        scale = config.lr / (np.sqrt(square / (1.0 - _RMS**self._steps)) + 1e-6)
+        step *= scale[part, None].astype(np.float32)
+        if used is None:
+            moved = table + step
+        else:
+            moved = now.table.copy()
+            moved[used] += step
+        self._now = _Weights(moved, now.none + float(scale[-1]) * none, now.version + 1)
+
+    def _look_for_change(self, option: int, expected: float, reward: float) -> None:
+        """Drop an option's older outcomes and most of its weights if it fails where it is expected to succeed."""
+        if not self._changes.observe(option, expected, reward):
+            return
+        self.forgotten += 1
+        log = self._log
+        past = log.rows(slice(None))
+        taken = np.flatnonzero(past.option[np.arange(len(past)), past.at] == option)
+        age = (log.written - 1 - taken) % log.capacity
+        # The last ones are from after the change: they are what made it visible.
+        self._usable[taken[np.argsort(age)][WINDOW // 2 :]] = False
+        if option < len(self._now.table):
+            table = self._now.table.copy()
+            table[option] *= np.float32(1.0 - self.config.forget)
+            self._now = _Weights(table, self._now.none, self._now.version + 1)
+
+    def _success(self, logits: np.ndarray, none: float) -> np.ndarray:
+        """Return p_a of each candidate, [K]."""
+        none = self._none(none)
+        # Relative to the largest: the softmax is the same, and no exponential can overflow.
+        top = max(float(logits.max()), none)
+        raised = np.exp(logits - np.float32(top))
+        raised /= raised.sum() + np.exp(np.float32(none - top))
+        return raised
+
+    def _none(self, learned: float) -> float:
+        return self.likeness.sharpness * self.likeness.middle + BIAS * learned
+
+    def _logits(self, batch: Logged, products: np.ndarray, option: np.ndarray | None = None) -> np.ndarray:
+        """Return z of each candidate, [B, K], from the products of inputs and weights, [B, options]."""
+        option = batch.option if option is None else option
+        if option.max(initial=0) >= products.shape[1]:  # options that have no weights yet
+            width = int(option.max()) + 1
+            products = np.pad(products, ((0, 0), (0, width - products.shape[1])))
+        return np.float32(self.likeness.sharpness) * batch.cosine + np.take_along_axis(products, option, axis=1)
+
+    def _spread(self, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # float64: probabilities are logged, and off-policy evaluation divides by them.
+        return spread(self.config.sharpness * worth.astype(np.float64), self.config.floor)
+
+    def _grow(self, options: int) -> None:
+        now = self._now
+        if options <= len(now.table):
+            return
+        # By a quarter: unused rows take part in every product.
+        size = max(options, len(now.table) + len(now.table) // 4)
+        table = np.zeros((size, self.dim + 1), np.float32)
+        table[: len(now.table)] = now.table
+        square = np.zeros(size + 1)
+        square[: len(now.table)], square[-1] = self._square[:-1], self._square[-1]
+        self._square, self._now = square, _Weights(table, now.none, now.version)
+
+    def state(self) -> dict[str, Any]:
+        """Return weights, optimiser, log and generator; `set_state` continues bit-exactly."""
+        now = self._now
+        return {
+            "table": now.table.copy(),
+            "square": self._square.copy(),
+            "usable": self._usable.copy(),
+            "none": now.none,
+            "version": now.version,
+            "outcomes": self.outcomes,
+            "forgotten": self.forgotten,
+            "steps": self._steps,
+            "pending": self._pending,
+            "changes": self._changes.state(),
+            "log": self._log.state(),
+            "generator": self._generator.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._square, self._usable = np.array(state["square"], np.float64), np.array(state["usable"], bool)
+        self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
+        self._steps, self._pending = int(state["steps"]), int(state["pending"])
+        self._changes.set_state(state["changes"])
+        self._log.set_state(state["log"])
+        self._generator.bit_generator.state = state["generator"]
+        self._now = _Weights(np.array(state["table"], np.float32), float(state["none"]), int(state["version"]))
