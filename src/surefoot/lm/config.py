@@ -111,9 +111,25 @@ class LMConfig(Config):
     length_penalty: float = knob(0.0, "Subtracted from the score per token.", real(NOT_NEGATIVE))
     reward_timeout: float = knob(300.0, "Timeout of a reward function, in seconds.", real(POSITIVE))
 
-    judge_every: int = knob(10, "Steps between two evaluations by the held-out judge, if there is one.", AT_LEAST_ONE)
+    judge_every: int = knob(
+        10, "Steps between two evaluations on held-out prompts (judge, fluency limits).", AT_LEAST_ONE
+    )
     judge_patience: int = knob(
         3, "Evaluations without progress after which the run ends and restores its best weights.", AT_LEAST_ONE
+    )
+    nll_limit: float | None = knob(
+        None,
+        "Largest rise of the reference NLL per token on held-out prompts, as a share (0.15: +15 %). Beyond it the last "
+        "weights within are restored and the run ends.",
+        optional(real(POSITIVE)),
+    )
+    repetition_limit: float | None = knob(
+        None, "The same for the share of repeated 4-grams (0.1: 10 points).", optional(real(POSITIVE))
+    )
+    refusal_limit: float | None = knob(
+        None,
+        "The same for the share of refusals and self-descriptions such as 'As an AI' (0.1: 10 points).",
+        optional(real(POSITIVE)),
     )
     checkpoint_every: int = knob(10, "Steps between two checkpoints.", AT_LEAST_ONE)
     keep_checkpoints: int = knob(2, "Checkpoints to keep, besides the best one.", AT_LEAST_ONE)
@@ -141,6 +157,11 @@ class LMConfig(Config):
         """Return how responses are sampled."""
         names = ("max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p", "rows")
         return Sampling(**{name: getattr(self, name) for name in names})
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """Return the limits of `Fluency.beyond`."""
+        return {"nll": self.nll_limit, "repetition": self.repetition_limit, "refusals": self.refusal_limit}
 
     @property
     def responses(self) -> int:

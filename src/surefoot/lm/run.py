@@ -20,7 +20,7 @@ from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.lm.training import LMStep, LMTraining
 from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import sentence
-from surefoot.telemetry.doctor.rules import read_rules
+from surefoot.telemetry.doctor.rules import Rule, read_rules, shipped_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.diagnose.diagnostics import resident
@@ -28,8 +28,14 @@ from surefoot.train.run import git_commit, versions
 from surefoot.train.rundir.recorder import Keep, open_recorder
 from surefoot.train.rundir.rundir import RunDir
 
-RULES = Path(__file__).with_name("rules.yaml")
-"""Rules of the doctor for language runs, in addition to the general ones."""
+# Rules about episodes, returns and observations: a language run has none. Its own rules cover repetition and entropy.
+_GAME_RULES = {"R21B", "R21", "R26", "R07", "R06", "R12", "R11", "R21N", "R21S", "R22S", "R22", "R23", "R25"}
+
+
+def language_rules() -> list[Rule]:
+    """Return the doctor's rules for language runs: those about any learner, and those of rules.yaml."""
+    base = [rule for rule in shipped_rules() if rule.id not in _GAME_RULES]
+    return read_rules(Path(__file__).with_name("rules.yaml"), base)
 
 
 class LMRun:
@@ -200,7 +206,7 @@ def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any])
 def _open(
     directory: RunDir, training: LMTraining, lock: RunLock, about: dict[str, Any], command: Sequence[str]
 ) -> LMRun:
-    doctor = LiveDoctor(read_rules(RULES))
+    doctor = LiveDoctor(language_rules())
     recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor])
     recorder.header(
         env=f"language: {about.get('model', '')}",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 
 from surefoot.data.seeds import seed_for
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RewardError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
@@ -25,6 +27,7 @@ from surefoot.lm.piecewise_update import PiecewiseUpdate
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import Critic, LMPolicy, NoCritic, ValueOf
+from surefoot.lm.rewards.fluency import Fluency, fluency
 from surefoot.lm.rewards.guards import Guards
 from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
 from surefoot.lm.rewards.rewards import ResponseDrift, RewardInputs, Rewards, ScoreScale, as_rewards
@@ -149,6 +152,8 @@ class LMTraining:
             generated = time.perf_counter()
             inputs = self.reward_inputs(chosen, responses)
             raw, each = self.reward(inputs)
+            if not np.isfinite(raw).any():
+                raise RewardError(f"none of {len(raw)} scores is a finite number; nothing of this step was learned")
         except BaseException:
             # Undo the draws, so that a checkpoint saved now resumes with the same prompts.
             self.cursor = cursor
@@ -170,7 +175,7 @@ class LMTraining:
         bad = ~np.isfinite(raw)
         reward = self._reward(batch, raw)
         batch.valid[:, bad] = False
-        stats = {"beta": self.beta.beta, **response_stats(batch, responses, raw, each, self.drift)}
+        stats = {"beta": self.beta.beta, **response_stats(batch, responses, inputs.responses, raw, each, self.drift)}
         stopped, notes = self.guards.before_update(stats["kl"], self.beta)
         consulted = time.perf_counter()
         if self.guards.held_back:
@@ -179,36 +184,28 @@ class LMTraining:
             empty = to_rollout(batch, np.zeros_like(reward), version=0, kl_in_loss=False, stats={})
             report = replace(self.learner.update(empty), skipped_reason="beyond kl_budget")
         else:
-            # A rollout whose scores are all NaN has no valid step: the learner skips it and reports the reason.
             version, in_loss = self.learner.policy_version, config.kl_in == "loss"
             reward = np.where(batch.valid, reward, 0.0).astype(np.float32)
             rollout = to_rollout(batch, reward, version=version, kl_in_loss=in_loss, stats=stats)
             report = self.learner.update(rollout)
-            if self.config.kl_in == "reward":
+            if config.kl_in == "reward":
                 self.beta.see(stats["kl"], len(responses))
         self.steps += 1
         self.tokens += int(stats["tokens"])
         learned = time.perf_counter()
-        judged, more = self.guards.after_update(self.steps, stats.get("score", 0.0), self._judge_responses)
+        judged, more = self.guards.after_update(self.steps, stats["score"], self._evaluate)
         self.stopped = stopped or judged
         notes += more
         if bad.any():
             notes.append(f"{int(bad.sum())} of {len(raw)} scores were not numbers; these responses were left out")
-        seconds = {
-            "generate": generated - begin,
-            "reward": scored - generated,
-            "reference": consulted - scored,
-            "learn": learned - consulted,
-            "judge": time.perf_counter() - learned,
-        }
+        clock = (begin, generated, scored, consulted, learned, time.perf_counter())
+        parts = ("generate", "reward", "reference", "learn", "judge")
+        seconds = {part: end - start for part, (start, end) in zip(parts, pairwise(clock), strict=True)}
         return LMStep(
             number=self.steps,
             report=report,
             stats={**stats, **self.guards.stats(), "nonfinite_scores": float(bad.sum())},
-            samples=tuple(
-                Sample(p, r, float(x))
-                for p, r, x in zip(inputs.prompts[:4], inputs.responses[:4], raw[:4], strict=True)
-            ),
+            samples=tuple(map(Sample, inputs.prompts[:4], inputs.responses[:4], raw[:4].tolist())),
             seconds=seconds,
             stopped=self.stopped,
             notes=tuple(notes),
@@ -247,12 +244,17 @@ class LMTraining:
         advantage = group_advantages(score - beta * batch.kl(), config.group, scale=config.algorithm == "grpo")
         return token_rewards(batch, advantage, beta=0.0, decay=1.0)
 
-    def _judge_responses(self, prompts: Sequence[np.ndarray]) -> tuple[list[str], list[str]]:
-        """Return texts of prompts and responses for the judge."""
+    def _evaluate(self, prompts: Sequence[np.ndarray], by_reference: bool) -> tuple[list[str], list[str], Fluency]:
+        """Return prompts and responses as texts, and the responses' fluency."""
         # The same random numbers each time, so that two evaluations differ by the policy alone.
         generator = torch.Generator().manual_seed(seed_for("judge", self.config.seed))
-        responses = generate(self.policy, prompts, self.config.sampling, eos=self.speech.eos, generator=generator)
-        return [self.speech.text(p) for p in prompts], [self.speech.text(r.tokens) for r in responses]
+        with self.policy.reference() if by_reference else nullcontext():
+            responses = generate(self.policy, prompts, self.config.sampling, eos=self.speech.eos, generator=generator)
+        batch = lay_out(responses)
+        consult(self.policy, batch, exact_in_reward=False, exact_in_loss=False, rescore=False, values=False)
+        texts, tokens = [self.speech.text(r.tokens) for r in responses], [r.tokens for r in responses]
+        measured = fluency(tokens, texts, float(-batch.ref_log_prob[batch.valid].mean()))
+        return [self.speech.text(p) for p in prompts], texts, measured
 
     def state(self) -> dict[str, Any]:
         """Return the parts of a checkpoint."""

@@ -11,7 +11,7 @@ from lm_helpers import VOCABULARY, char_tokenizer, tiny
 from surefoot.errors import CheckpointError, ConfigError
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
-from surefoot.lm.run import create, resume
+from surefoot.lm.run import create, language_rules, resume
 from surefoot.lm.training import LMTraining
 from surefoot.telemetry.validate import validate
 from surefoot.train.rundir.rundir import RunDir
@@ -67,3 +67,9 @@ def test_another_model_or_another_config_is_refused(tmp_path):
     longer = resume(RunDir(tmp_path), training(steps=4), about=ABOUT)
     assert len(list(longer.steps())) == 1
     longer.close("finished")
+
+
+def test_a_language_run_is_not_examined_as_a_game():
+    titles = {rule.title for rule in language_rules()}
+    assert not titles & {"No episode ends", "The policy stays random", "The return does not improve"}
+    assert {"Responses repeat themselves", "Numbers are NaN or infinite"} <= titles

@@ -72,8 +72,20 @@ def test_nan_scores_are_left_out_and_counted():
     assert step.stats["nonfinite_scores"] == 2
     assert "2 of 4 scores were not numbers" in step.notes[0]
     assert 0 < step.report.samples < step.stats["tokens"]
-    all_bad = training(lambda p, r: float("nan")).step()
-    assert "min_samples" in all_bad.report.skipped_reason
+    with pytest.raises(RewardError, match="none of 4 scores is a finite number"):
+        training(lambda p, r: float("nan")).step()
+
+
+def test_a_limit_of_fluency_ends_a_run_that_leaves_the_reference():
+    run = training(
+        steps=20, judge_every=1, nll_limit=0.01, beta=0.0, lr=3e-2, judge=lambda prompts, responses: [1.0] * 3
+    )
+    steps = [run.step()]
+    while not run.finished:
+        steps.append(run.step())
+    assert "nll_limit=0.01" in str(run.stopped)
+    assert steps[-1].stats["eval_nll_drift"] > 1.01
+    assert {"nll_drift", "refusals", "repeated_4grams"} <= set(steps[0].stats)
 
 
 def test_a_reward_that_raises_costs_nothing():

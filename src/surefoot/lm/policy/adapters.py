@@ -71,6 +71,9 @@ def targets_in(layer: nn.Module, wanted: str | Sequence[str]) -> list[str]:
         return linear
     names = ATTENTION if wanted == "attention" else (wanted,) if isinstance(wanted, str) else tuple(wanted)
     paths = [name for name in linear if name.rsplit(".", 1)[-1] in names]
+    if not paths and wanted == "attention":
+        # A family with other names: every linear layer of its attention module.
+        paths = [name for name in linear if "att" in name.rpartition(".")[0].lower()]
     if not paths:
         available = sorted({name.rsplit(".", 1)[-1] for name in linear})
         raise ConfigError(f"no layer is called {' or '.join(names)}; this model has {', '.join(available)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -13,6 +12,8 @@ from torch import Tensor, nn
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.lm.policy.adapters import Adapter, adapt, adapters_in, targets_in
 from surefoot.lm.policy.direct_layers import Direct
+from surefoot.lm.policy.transformers_layers import TransformersLayers, find_head, require_cache, require_causal
+from surefoot.lm.policy.vocabulary_head import VocabularyHead
 
 TRAINABLE = ("lora", "full", "none")
 
@@ -46,6 +47,7 @@ class Backbone:
     ) -> None:
         if train not in TRAINABLE:
             raise ConfigError(f"train is {train!r}; it must be one of {', '.join(TRAINABLE)}")
+        require_causal(model)
         self.model: Any = model
         self.base: Any = model.base_model
         self.train, self.rank, self.alpha = train, rank, float(2 * rank if alpha is None else alpha)
@@ -69,32 +71,36 @@ class Backbone:
             for parameter in learning.parameters():
                 parameter.requires_grad_(True)
                 self.originals[parameter] = parameter.detach().clone()
-        self._upper = nn.ModuleList(self.layers[self.first_trained :])
-        self._inject: Tensor | None = None
         self._captured: list[Tensor] | None = None
-        # For models that transformers runs: a hook reads or replaces the input of the first layer that learns.
-        self.layers[self.first_trained].register_forward_pre_hook(self._at_first_trained)
+        self._by_transformers = TransformersLayers(self.base, self.layers, self.first_trained)
         self.direct = Direct.of(self.base, self.first_trained)
         """The layers written out for GPT-2 and Llama; None: transformers runs them."""
         self._remembered: tuple[Tensor, Tensor] | None = None
-        self._check_head()
+        self._scale, self._cap = find_head(self)
+        if self.direct is None:
+            require_cache(self)
 
     @property
     def width(self) -> int:
-        """Return the size of a hidden state."""
-        return int(self.embedding.weight.shape[1])
+        """Return the size of a last hidden state."""
+        return int(self.model.get_output_embeddings().weight.shape[1])
+
+    @property
+    def trunk_width(self) -> int:
+        """Return the size of the states between two layers, which OPT projects to another one at the end."""
+        return int(self.model.config.get_text_config().hidden_size)
 
     @property
     def vocabulary(self) -> int:
         """Return the number of tokens."""
-        return int(self.head.weight.shape[0])
+        return len(self.head.weight)
 
     @property
     def context_length(self) -> int | None:
         """Return the longest sequence that the model has positions for; None if its config has no limit."""
-        config = self.model.config
-        length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        return int(length) if length else None
+        config = self.model.config.get_text_config()
+        names = ("max_position_embeddings", "n_positions", "max_seq_len")
+        return next((int(x) for name in names if (x := getattr(config, name, None))), None)
 
     @property
     def embedding(self) -> Any:
@@ -102,18 +108,17 @@ class Backbone:
         return self.model.get_input_embeddings()
 
     @property
-    def head(self) -> Any:
+    def head(self) -> VocabularyHead:
         """Return the layer that turns hidden states into logits."""
-        return self.model.get_output_embeddings()
+        layer = self.model.get_output_embeddings()
+        return VocabularyHead(layer.weight, layer.bias, self._scale, self._cap)
 
     @property
-    def reference_head(self) -> Any:
+    def reference_head(self) -> VocabularyHead:
         """Return the original head."""
-        head = self.head
-        if head.weight not in self.originals:
-            return head
-        bias = None if head.bias is None else self.originals[head.bias]
-        return SimpleNamespace(weight=self.originals[head.weight], bias=bias)
+        layer, originals = self.model.get_output_embeddings(), self.originals
+        weight, bias = (originals[x] if x in originals else x for x in (layer.weight, layer.bias))  # noqa: SIM401
+        return VocabularyHead(weight, bias, self._scale, self._cap)
 
     @property
     def device(self) -> torch.device:
@@ -170,27 +175,14 @@ class Backbone:
         """Return the last hidden states of [B, L] tokens, [B, L, width].
 
         Without `mask` attention is causal over the row, so rows must be padded on the right. `mask` is
-        [B or 1, 1, L, keys], True where a token attends. With `trunk`, the inputs of the first layer that learns, the
-        layers below it are skipped.
+        [B or 1, 1, L, keys], True where a token attends; for models that transformers runs (`direct` is None) it is
+        [B, keys], False for padding. With `trunk`, the inputs of the first layer that learns, the layers below it are
+        skipped.
         """
         if position is None:
             position = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0).expand(ids.shape[0], -1)
-        if self.direct is not None:
-            return self.direct.hidden(
-                ids, position=position, mask=mask, cache=cache, trunk=trunk, caught=self._captured
-            )
-        options: dict[str, Any] = {"position_ids": position, "attention_mask": mask, "use_cache": cache is not None}
-        if cache is not None:
-            options["past_key_values"] = cache
-        if trunk is None:
-            return self.base(inputs_embeds=self.embedding(ids), **options).last_hidden_state
-        # transformers runs every layer in the list, so the list is replaced for this pass.
-        modules: dict[str, Any] = self.base._modules
-        modules[self.layers_name], self._inject = self._upper, trunk
-        try:
-            return self.base(inputs_embeds=trunk, **options).last_hidden_state
-        finally:
-            modules[self.layers_name], self._inject = self.layers, None
+        runner = self.direct or self._by_transformers
+        return runner.hidden(ids, position=position, mask=mask, cache=cache, trunk=trunk, caught=self._captured)
 
     def remember(self, ids: Tensor, states: Tensor) -> None:
         """Store the reference's states of [B, L] tokens for the next call of `recall`."""
@@ -215,33 +207,19 @@ class Backbone:
         finally:
             self._captured = None
 
-    def _at_first_trained(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if self._inject is not None:
-            return (self._inject, *args[1:])
-        if self._captured is not None:
-            self._captured.append(args[0].detach())
-        return None
-
-    @torch.no_grad()
-    def _check_head(self) -> None:
-        """Raise `PolicyError` for a model whose logits are not head times hidden state (soft caps, scaled logits)."""
-        ids = torch.tensor([[0, 1, 2]], device=self.device)
-        expected = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits.float()
-        ours = self.head(self.hidden(ids)).float()
-        # 1 %: bfloat16 has 8 bits of precision; caps and scales differ by much more.
-        if not torch.allclose(expected, ours, rtol=1e-2, atol=1e-2 * float(expected.abs().max() + 1)):
-            raise PolicyError(
-                f"{type(self.model).__name__} does not compute logits as head times hidden state; "
-                "models with capped or scaled logits are not supported"
-            )
-
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and the list of the blocks: the longest ModuleList among the model's children."""
-    lists = [(name, module) for name, module in base.named_children() if isinstance(module, nn.ModuleList)]
+    """Return the name and the list of the blocks: the longest of the outermost ModuleLists (OPT has them in `decoder`)."""
+    lists: list[tuple[str, nn.ModuleList]] = [
+        (name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)
+    ]
     if not lists:
         raise PolicyError(f"{type(base).__name__} has no list of layers, as GPT-2, Llama and similar models have")
-    return max(lists, key=lambda entry: len(entry[1]))
+    # Experts and sublayers are lists too, inside the blocks.
+    depth = min(name.count(".") for name, _ in lists)
+    outermost = [entry for entry in lists if entry[0].count(".") == depth]
+    name, layers = max(outermost, key=lambda entry: len(entry[1]))
+    return name.rsplit(".", 1)[-1], layers
 
 
 def _replace_modules(model: nn.Module) -> None:
@@ -249,8 +227,10 @@ def _replace_modules(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-        elif isinstance(module.__dict__.get("attention_dropout"), float):
-            module.__dict__["attention_dropout"] = 0.0
+        for name, value in module.__dict__.items():
+            # Rates that are passed to functions: attention_dropout, hidden_dropout, attn_dropout_p, layerdrop.
+            if "drop" in name and isinstance(value, float):
+                module.__dict__[name] = 0.0
         for name, child in module.named_children():
             # transformers computes it in eight operations, torch in one.
             if type(child).__name__ == "NewGELUActivation":

@@ -91,6 +91,11 @@ class LMPolicy:
     ) -> None:
         if kl_in_loss is not None and kl_in_loss not in KL_IN_LOSS:
             raise ConfigError(f"the KL in the loss is {kl_in_loss!r}; it must be one of {', '.join(KL_IN_LOSS)}")
+        if packed and backbone.direct is None:
+            raise ConfigError(
+                f"packed=true needs layers that are written out here (GPT-2, Llama); {type(backbone.model).__name__} is run by "
+                "transformers, so leave packed at false"
+            )
         self.backbone, self.temperature, self.packed = backbone, temperature, packed
         self.critic = (critic or ValueHead(backbone.width)).to(backbone.device)
         self.kl_in_loss, self.entropy_gradient = kl_in_loss, entropy_gradient

@@ -18,6 +18,23 @@ FORBIDDEN = -1e30
 
 
 @dataclass(frozen=True, slots=True)
+class VocabularyHead:
+    """The output layer of a model: logits = cap · tanh(z / cap) with z = scale · (W h + b); no cap: z."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+    scale: float = 1.0
+    cap: float | None = None
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """Return the logits, [..., V] float32."""
+        logits = torch.nn.functional.linear(hidden, self.weight, self.bias).float()
+        if self.scale != 1.0:
+            logits = logits * self.scale
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
+
+
+@dataclass(frozen=True, slots=True)
 class Scores:
     """Scores of n tokens, [n] float32 each."""
 
@@ -42,7 +59,7 @@ def unpack_support(packed: Tensor, size: int) -> Tensor:
 
 def logits_of(hidden: Tensor, head: Any, *, temperature: float, support: Tensor | None) -> Tensor:
     """Return the logits of the sampling distribution, [n, V] float32: at its temperature, allowed tokens only."""
-    logits = torch.nn.functional.linear(hidden, head.weight, head.bias).float()
+    logits = head(hidden).float()
     if temperature != 1.0:
         logits = logits / temperature
     if support is not None:
@@ -66,8 +83,11 @@ def score(
     If the head is frozen there is a faster way: d log p / d h = W[token] - softmax(Wh) W (at temperature 1) does not depend
     on the loss, so the gradient is computed in the forward pass, without stored logits or a second softmax.
     """
-    # The blockwise path computes neither the gradient of the entropy nor a KL.
-    plain = reference is None and not entropy_gradient and head.bias is None
+    # The blockwise path computes neither the gradient of the entropy nor a KL, a bias or a soft cap.
+    capped = isinstance(head, VocabularyHead) and head.cap is not None
+    plain = reference is None and not entropy_gradient and head.bias is None and not capped
+    if plain and isinstance(head, VocabularyHead) and head.scale != 1.0:
+        hidden, head = hidden * head.scale, VocabularyHead(head.weight)
     if plain and not torch.is_grad_enabled():
         visit = _visits(hidden, head.weight, token, temperature, support, gradient=False)
         return Scores(visit.log_prob, visit.entropy)

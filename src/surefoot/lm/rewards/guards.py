@@ -1,4 +1,4 @@
-"""Guards against over-optimised rewards: a KL budget, and a held-out judge."""
+"""Guards against over-optimised rewards: a KL budget, a held-out judge, limits of fluency."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from surefoot.errors import ConfigError, RewardError, SurefootError
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.rewards.fluency import Fluency
 
-Respond = Callable[[Sequence[np.ndarray]], tuple[list[str], list[str]]]
+Evaluate = Callable[[Sequence[np.ndarray], bool], tuple[list[str], list[str], Fluency]]
+"""(prompts, by the reference) → (prompts, responses, their fluency)."""
 # Rollouts in a row beyond the budget after which `over_budget=back` ends the run too: β has grown by 1.5² by then.
 PATIENCE = 3
 
 
-_SAVED = ("best_step", "looks_since", "over", "score_then", "within", "best")
+_SAVED = ("best_step", "looks_since", "over", "score_then", "within", "best", "fluent")
 
 
 class HasBeta(Protocol):
@@ -37,11 +40,25 @@ class Guards:
         prompts: Sequence[np.ndarray],
     ) -> None:
         self.config, self.policy, self.judge, self.prompts = config, policy, judge, list(prompts)
+        if judge is not None and not self.prompts:
+            raise ConfigError(
+                "the judge has no prompts; pass held-out prompts (--judge-prompts FILE, judge_prompts=[…])"
+            )
         self.within: dict[str, Tensor] | None = None
         """The last weights within the budget."""
         self.best: dict[str, Tensor] | None = None
         self.best_score, self.best_step, self.looks_since = -np.inf, 0, 0
         self.judged: float | None = None
+        self.limited = any(limit is not None for limit in config.limits.values())
+        if self.limited and not self.prompts:
+            raise ConfigError(
+                "nll_limit, repetition_limit and refusal_limit are measured on held-out prompts; pass --judge-prompts FILE"
+            )
+        self.base: Fluency | None = None
+        """Fluency of the reference's own responses to the held-out prompts."""
+        self.fluency: Fluency | None = None
+        self.fluent: dict[str, Tensor] | None = None
+        """The last weights within the limits of fluency."""
         self.score_then = 0.0
         """The reward's score when the judge's was best."""
         self.gamed = 0.0
@@ -72,15 +89,46 @@ class Guards:
         price.beta *= 1.5
         return None, [f"{message}, and beta is {price.beta:.3g}"]
 
-    def after_update(self, step: int, score: float, respond: Respond) -> tuple[str | None, list[str]]:
-        """Let the judge score every `judge_every` steps; after `judge_patience` without progress restore the best and end."""
-        self.improved, self.judged, self.gamed = False, None, 0.0
+    def after_update(self, step: int, score: float, evaluate: Evaluate) -> tuple[str | None, list[str]]:
+        """Evaluate every `judge_every` steps on the held-out prompts; restore better weights and end the run if necessary."""
+        self.improved, self.judged, self.gamed, self.fluency = False, None, 0.0, None
+        # At the first and the last step too: the first is the baseline of the judge.
         last = step >= self.config.steps
-        if self.judge is None or not self.prompts or (step % self.config.judge_every and not last and step != 1):
+        if not self.prompts or (step % self.config.judge_every and not last and step != 1):
             return None, []
-        # At the first and the last step too: the first is the baseline.
-        scores = np.asarray([float(x) for x in self.judge(*respond(self.prompts))])
-        self.judged = float(np.nanmean(scores))
+        if self.base is None:
+            self.base = evaluate(self.prompts, True)[2]
+        prompts, responses, self.fluency = evaluate(self.prompts, False)
+        beyond = self.fluency.beyond(self.base, **self.config.limits)
+        if not beyond:
+            self.fluent = _copy(self.policy) if self.limited else None
+            return self._judge(prompts, responses, step, score) if self.judge is not None else (None, [])
+        # The judge's best weights were within the limits as well: beyond them the run ends.
+        restored = self.best if self.best is not None else self.fluent
+        if restored is not None:
+            self.policy.load_state_dict(restored)
+        outcome = "restored the last weights within the limits" if restored is not None else "no weights were within it"
+        message = f"{beyond}; {outcome}"
+        return message, [message]
+
+    def _judge(self, prompts: list[str], responses: list[str], step: int, score: float) -> tuple[str | None, list[str]]:
+        """Let the judge score; after `judge_patience` evaluations without progress restore the best weights and end."""
+        last = step >= self.config.steps
+        assert self.judge is not None
+        try:
+            scores = np.asarray([float(x) for x in self.judge(prompts, responses)])
+        except SurefootError:
+            raise
+        except Exception as why:  # whatever a user's function raises
+            raise RewardError(
+                f"the judge raised {type(why).__name__}: {why}; the step is saved, resume with it fixed"
+            ) from why
+        if len(scores) != len(responses) or not np.isfinite(scores).any():
+            raise RewardError(
+                f"the judge returned {len(scores)} scores, {int(np.isfinite(scores).sum())} of them finite, for "
+                f"{len(responses)} responses; it must return one number per response"
+            )
+        self.judged = float(scores[np.isfinite(scores)].mean())
         if self.judged > self.best_score:
             self.best, self.best_score, self.best_step = _copy(self.policy), self.judged, step
             self.looks_since, self.improved, self.score_then = 0, True, score
@@ -98,21 +146,39 @@ class Guards:
         return message, [message]
 
     def stats(self) -> dict[str, float]:
-        """Return the judge's scores, if it was called in this step."""
-        if self.judged is None:
-            return {}
-        return {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
+        """Return the results of this step's evaluation, if there was one; drifts are relative to the reference's responses."""
+        stats: dict[str, float] = {}
+        if self.fluency is not None and self.base is not None:
+            now, base = self.fluency, self.base
+            stats = {
+                "eval_nll": now.nll,
+                "eval_repetition": now.repetition,
+                "eval_refusals": now.refusals,
+                "eval_nll_drift": now.nll / max(base.nll, 1e-9),
+                "eval_repetition_drift": now.repetition - base.repetition,
+                "eval_refusals_drift": now.refusals - base.refusals,
+            }
+        if self.judged is not None:
+            stats |= {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
+        return stats
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes during a run."""
-        return {"best_score": float(self.best_score), **{name: getattr(self, name) for name in _SAVED}}
+        base = None if self.base is None else self.base.to_json()
+        return {
+            "best_score": float(self.best_score),
+            "base": base,
+            **{name: getattr(self, name) for name in _SAVED},
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         self.best_score = float(state["best_score"])
         for name in _SAVED:
-            setattr(self, name, state[name])
-        self.within, self.best = _tensors(state["within"]), _tensors(state["best"])
+            # Checkpoints of earlier versions have no `fluent`.
+            setattr(self, name, state.get(name))
+        self.within, self.best, self.fluent = (_tensors(state.get(name)) for name in ("within", "best", "fluent"))
+        self.base = Fluency(**state["base"]) if state.get("base") is not None else None
 
 
 def _copy(policy: LMPolicy) -> dict[str, Tensor]:

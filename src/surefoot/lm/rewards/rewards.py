@@ -207,11 +207,11 @@ class ResponseDrift:
     first: dict[str, float] = field(default_factory=dict[str, float])
 
     def see(self, **now: float) -> dict[str, float]:
-        """Return {name_drift: current / first} for the length, current - first for shares."""
+        """Return {name_drift: current / first} for length and nll, current - first for shares."""
         for name, x in now.items():
             self.first.setdefault(name, x)
         then = self.first
         return {
-            f"{name}_drift": x / then[name] if name == "length" and then[name] > 0 else x - then[name]
+            f"{name}_drift": x / then[name] if name in ("length", "nll") and then[name] > 0 else x - then[name]
             for name, x in now.items()
         }

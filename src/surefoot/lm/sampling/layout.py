@@ -85,7 +85,7 @@ def response_states(
         return _packed_states(backbone, rows), None
     below = None
     if trunk is None and backbone.caches_trunk and len(rows.ids):
-        size = (len(rows.ids), int(rows.read.max()), backbone.width)
+        size = (len(rows.ids), int(rows.read.max()), backbone.trunk_width)
         below = torch.zeros(size, dtype=backbone.dtype, device=rows.ids.device)
     states: list[Tensor] = []
     numbers: list[Tensor] = []

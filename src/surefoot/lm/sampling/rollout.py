@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from surefoot.data.rollout import Rollout
 from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.policy.vocabulary_head import score
+from surefoot.lm.rewards.fluency import fluency
 from surefoot.lm.rewards.kl_penalty import kl_rewards
 from surefoot.lm.rewards.rewards import ResponseDrift, distinct, repetition
 from surefoot.lm.sampling.layout import join, predicting, response_states
@@ -164,7 +165,8 @@ def token_rewards(
     reward += np.where(laid.last, score[None, :], 0.0).astype(np.float32)
     if whiten:
         # The mean stays: subtracting it would pay or charge every token for its position.
-        deviation = float(reward[laid.valid].std())
+        scored = reward[laid.valid]
+        deviation = float(scored[np.isfinite(scored)].std()) if np.isfinite(scored).any() else 0.0
         reward = reward / deviation if deviation > 1e-8 else reward
     return np.where(laid.valid, reward, 0.0).astype(np.float32)
 
@@ -173,14 +175,15 @@ def group_advantages(score: np.ndarray, group: int, *, scale: bool) -> np.ndarra
     """Return the score of each response relative to its group, [N]; groups are contiguous.
 
     RLOO: the score minus the mean of the *others*. GRPO (`scale`): minus the mean of all, divided by their standard
-    deviation. NaN scores are left out of both.
+    deviation. Scores that are not finite are left out of both and stay NaN; a response without others to compare has 0.
     """
     groups = score.reshape(-1, group)
-    count = np.isfinite(groups).sum(1, keepdims=True)
-    total = np.nansum(groups, axis=1, keepdims=True)
+    good = np.isfinite(groups)
+    groups = np.where(good, groups, np.nan)
+    count, total = good.sum(1, keepdims=True), np.nansum(groups, axis=1, keepdims=True)
     if not scale:
-        others = np.where(count > 1, (total - np.nan_to_num(groups)) / np.maximum(count - 1, 1), 0.0)
-        return (groups - others).ravel()
+        others = (total - np.nan_to_num(groups)) / np.maximum(count - 1, 1)
+        return np.where(good & (count < 2), 0.0, groups - others).ravel()
     mean = total / np.maximum(count, 1)
     deviation = np.sqrt(np.nansum((groups - mean) ** 2, axis=1, keepdims=True) / np.maximum(count, 1))
     return ((groups - mean) / np.where(deviation > 1e-8, deviation, 1.0)).ravel()
@@ -221,17 +224,18 @@ def to_rollout(
 def response_stats(
     batch: ResponseBatch,
     responses: Sequence[Response],
+    texts: Sequence[str],
     scores: np.ndarray,
     parts: Mapping[str, np.ndarray],
     drift: ResponseDrift,
 ) -> dict[str, float]:
     """Return the metrics of a step, over the responses whose score is finite; `parts` are the scores per reward."""
     tokens, good = float(sum(len(r.tokens) for r in responses)), np.isfinite(scores)
-    if not good.any():
-        return {"kl": 0.0, "tokens": tokens}
     log_ratio = (batch.ref_log_prob - batch.log_prob)[batch.valid]
     length = float(batch.length[good].mean())
     repeats = float(np.mean([repetition(r.tokens) for r, ok in zip(responses, good, strict=True) if ok]))
+    nll = float(-batch.ref_log_prob[batch.valid].mean())
+    measured = fluency([r.tokens for r in responses], texts, nll)
     stats = {
         "score": float(scores[good].mean()),
         "score_std": float(scores[good].std()),
@@ -239,13 +243,15 @@ def response_stats(
         # Clipped like the learner's log-ratios: one token of probability ~0 would make the mean infinite.
         "kl_k3": float(np.mean(np.expm1(np.clip(log_ratio, -20, 20)) - log_ratio)),
         "kl_token": float(batch.kl()[good].sum() / max(1, int(batch.length[good].sum()))),
-        "reference_nll": float(-batch.ref_log_prob[batch.valid].mean()),
+        "reference_nll": nll,
         "response_length": length,
         "ended": float(batch.ended[good].mean()),
         "distinct_2": distinct([r.tokens for r in responses]),
         "repetition": repeats,
+        "repeated_4grams": measured.repetition,
+        "refusals": measured.refusals,
         "tokens": tokens,
-        **drift.see(length=length, repetition=repeats),
+        **drift.see(length=length, repetition=repeats, nll=nll, refusals=measured.refusals),
     }
     if batch.mismatch is not None:
         stats["sampler_mismatch"] = batch.mismatch

@@ -14,6 +14,7 @@ from surefoot.data.knobs import knob, settle
 from surefoot.errors import ConfigError
 from surefoot.lm.policy.kv_cache import Prefill, Slots
 from surefoot.lm.policy.policy import LMPolicy, ValueOf
+from surefoot.lm.policy.transformers_layers import PaddedRows
 from surefoot.lm.policy.vocabulary_head import FORBIDDEN, pack_support
 from surefoot.lm.sampling.layout import Sequences
 
@@ -110,7 +111,7 @@ def generate(
     writer = _Writer(policy, prompts, sampling, eos, uniform, on_token)
     if keep_trunk and backbone.caches_trunk and prompts:
         writer.trunk = torch.zeros(
-            len(prompts), writer.longest, backbone.width, dtype=backbone.dtype, device=backbone.device
+            len(prompts), writer.longest, backbone.trunk_width, dtype=backbone.dtype, device=backbone.device
         )
     return writer.write()
 
@@ -127,25 +128,61 @@ class _Writer:
         uniform: Tensor,
         on_token: Callable[[int, int], None] | None,
     ) -> None:
-        self.policy, self.sampling, self.eos, self.uniform, self.on_token = (
-            policy,
-            sampling,
-            list(eos),
-            uniform,
-            on_token,
-        )
+        self.policy, self.sampling, self.eos = policy, sampling, list(eos)
+        self.uniform, self.on_token = uniform, on_token
         self.responses = [Response(prompt=np.asarray(prompt, dtype=np.int64)) for prompt in prompts]
         rows = min(sampling.rows, len(prompts))
         self.longest = max((len(p) for p in prompts), default=0) + sampling.max_new_tokens
         self.slots = Slots(rows, self.longest)
         self.trunk: Tensor | None = None
         """[responses, longest, width], if it is stored."""
-        self.owner = [-1] * rows
-        """The response that each row is writing; -1: none."""
+        self.owner = [-1] * rows  # the response that each row is writing; -1: none
         self.next = 0
         self.device = policy.backbone.device
 
     def write(self) -> list[Response]:
+        if self.policy.backbone.direct is None:
+            for begin in range(0, len(self.responses), max(1, self.slots.rows)):
+                self._write_together([*range(begin, min(begin + self.slots.rows, len(self.responses)))])
+        else:
+            self._write_refilled()
+        if self.trunk is not None:
+            for i, response in enumerate(self.responses):
+                response.trunk = self.trunk[i, : len(response.prompt) + len(response.tokens) - 1]
+        return self.responses
+
+    def _write_together(self, who: list[int]) -> None:
+        """Write these responses in one batch, in transformers' own cache, whose rows cannot be refilled."""
+        prompts = [torch.from_numpy(self.responses[i].prompt) for i in who]
+        rows = PaddedRows(self.policy.backbone, prompts)
+        with self.policy.backbone.catching_trunk() as caught:
+            states = rows.begin()
+        if self.trunk is not None:
+            for row, (i, prompt) in enumerate(zip(who, prompts, strict=True)):
+                self.trunk[i, : len(prompt)] = caught[0][row, rows.size - len(prompt) :]
+        writing = [True] * len(who)
+        while True:
+            active = [row for row, busy in enumerate(writing) if busy]
+            ended = self._choose([who[row] for row in active], states[active])
+            for row, end in zip(active, ended, strict=True):
+                writing[row] = not end
+            if not any(writing):
+                return
+            # Idle rows are dropped once they are half of the work.
+            if sum(writing) * 2 <= len(who):
+                active = [row for row, busy in enumerate(writing) if busy]
+                rows.keep(torch.tensor(active, device=self.device))
+                who, writing = [who[row] for row in active], [True] * len(active)
+            position = rows.length.tolist()
+            last = torch.tensor([self.responses[i].tokens[-1] for i in who], device=self.device)
+            with self.policy.backbone.catching_trunk() as caught:
+                states = rows.step(last)
+            if self.trunk is not None:
+                for row in (row for row, busy in enumerate(writing) if busy):
+                    self.trunk[who[row], position[row]] = caught[0][row, 0]
+
+    def _write_refilled(self) -> None:
+        """Write all responses; a row that ends is refilled with the next prompt."""
         while True:
             free = [row for row, owner in enumerate(self.owner) if owner < 0]
             waiting = len(self.responses) - self.next
@@ -162,11 +199,6 @@ class _Writer:
                 self.owner = [self.owner[row] for row in writing]
             self._step()
 
-        if self.trunk is not None:
-            for i, response in enumerate(self.responses):
-                response.trunk = self.trunk[i, : len(response.prompt) + len(response.tokens) - 1]
-        return self.responses
-
     def _begin(self, rows: list[int]) -> None:
         """Read the next prompts into `rows` and sample their first tokens."""
         who = list(range(self.next, self.next + len(rows)))
@@ -176,8 +208,7 @@ class _Writer:
         ids = torch.zeros(len(rows), int(length.max()), dtype=torch.int64)
         for i, prompt in enumerate(prompts):
             ids[i, : len(prompt)] = torch.from_numpy(prompt)
-        cache = Prefill()
-        size = ids.shape[1]
+        cache, size = Prefill(), ids.shape[1]
         # The prompts have no past, so the mask is plain causal.
         causal = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()[None, None]
         with self.policy.backbone.catching_trunk() as caught:
@@ -187,7 +218,7 @@ class _Writer:
         self.slots.fill(torch.tensor(rows, device=self.device), cache, length)
         for row, i in zip(rows, who, strict=True):
             self.owner[row] = i
-        self._choose(rows, states[torch.arange(len(rows)), length - 1])
+        self._choose_in(rows, states[torch.arange(len(rows)), length - 1])
 
     def _step(self) -> None:
         """Read the last token of every row and sample the next one."""
@@ -201,13 +232,20 @@ class _Writer:
             who = [self.owner[row] for row in writing]
             self.trunk[who, position[writing, 0]] = caught[0][writing, 0]
         self.slots.at[writing] += 1
-        self._choose(writing, states[writing] if len(writing) < len(last) else states)
+        self._choose_in(writing, states[writing] if len(writing) < len(last) else states)
 
-    def _choose(self, rows: list[int], states: Tensor) -> None:
+    def _choose_in(self, rows: list[int], states: Tensor) -> None:
+        """Sample the next token of these rows, and free the rows whose response has ended."""
+        ended = self._choose([self.owner[row] for row in rows], states)
+        for row in (row for row, end in zip(rows, ended, strict=True) if end):
+            self.owner[row] = -1
+            self.slots.at[row] = 0
+
+    def _choose(self, who: list[int], states: Tensor) -> list[bool]:
+        """Sample the next token of these responses; return True for those that have ended."""
         policy, sampling = self.policy, self.sampling
-        head = policy.backbone.head
-        logits = torch.nn.functional.linear(states, head.weight, head.bias).float()
-        responses = [self.responses[self.owner[row]] for row in rows]
+        logits = policy.backbone.head(states)
+        responses = [self.responses[i] for i in who]
         if sampling.temperature not in (0.0, 1.0):
             logits = logits / sampling.temperature
         allowed = self._allowed(logits, responses)
@@ -218,7 +256,7 @@ class _Writer:
             token = p.argmax(-1)
         else:
             steps = [len(response.tokens) for response in responses]
-            drawn = self.uniform[[self.owner[row] for row in rows], steps].to(self.device)
+            drawn = self.uniform[who, steps].to(self.device)
             # By inverse CDF. The last entry of the sum may differ from 1 by rounding, hence the product.
             total = p.cumsum(-1)
             token = torch.searchsorted(total, drawn.unsqueeze(-1) * total[:, -1:], right=True).squeeze(-1)
@@ -226,20 +264,18 @@ class _Writer:
         chosen = p.gather(-1, token.unsqueeze(-1)).squeeze(-1).log().tolist()
         # A separate value model reads whole rows: `consult` fills its values in later.
         separate = isinstance(policy.critic, ValueOf)
-        value = [0.0] * len(rows) if separate else policy.critic.values(states, _NO_ROWS).tolist()
+        value = [0.0] * len(who) if separate else policy.critic.values(states, _NO_ROWS).tolist()
         bits = None if allowed is None else pack_support(allowed).cpu().numpy()
-        for i, (row, response, chosen_token) in enumerate(zip(rows, responses, token.tolist(), strict=True)):
+        for i, (response, chosen_token) in enumerate(zip(responses, token.tolist(), strict=True)):
             response.tokens.append(chosen_token)
             response.log_prob.append(chosen[i])
             response.value.append(value[i])
             if bits is not None:
                 response.support.append(bits[i])
             if self.on_token is not None:
-                self.on_token(self.owner[row], chosen_token)
+                self.on_token(who[i], chosen_token)
             response.ended = chosen_token in self.eos
-            if response.ended or len(response.tokens) == sampling.max_new_tokens:
-                self.owner[row] = -1
-                self.slots.at[row] = 0
+        return [r.ended or len(r.tokens) == sampling.max_new_tokens for r in responses]
 
     def _allowed(self, logits: Tensor, responses: list[Response]) -> Tensor | None:
         """Return the tokens that may be sampled, [rows, V]; None if all may."""

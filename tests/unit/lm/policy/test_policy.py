@@ -207,7 +207,7 @@ def test_what_cannot_work_is_said():
         LMPolicy(Backbone(tiny()), kl_in_loss="k1")
 
 
-def test_a_model_with_scaled_logits_is_refused():
+def test_a_model_whose_logits_are_changed_in_an_unknown_way_is_refused():
     model = tiny()
     plain = model.forward
 
@@ -216,5 +216,5 @@ def test_a_model_with_scaled_logits_is_refused():
         return dataclasses.replace(out, logits=out.logits * 3)
 
     model.forward = scaled
-    with pytest.raises(PolicyError, match="capped or scaled logits"):
+    with pytest.raises(PolicyError, match="GPT2LMHeadModel changes its logits"):
         Backbone(model)

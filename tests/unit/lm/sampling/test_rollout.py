@@ -49,6 +49,19 @@ def test_grpo_divides_by_the_deviation_and_leaves_out_what_is_missing():
 def test_stats_leave_out_responses_without_a_score():
     batch = lay_out(responses())
     batch.valid[:, 1] = False
-    stats = response_stats(batch, responses(), np.array([2.0, np.nan]), {}, ResponseDrift())
+    stats = response_stats(batch, responses(), ["", ""], np.array([2.0, np.nan]), {}, ResponseDrift())
     assert (stats["score"], stats["kl"], stats["response_length"], stats["tokens"]) == (2.0, -3.0, 2.0, 3.0)
     assert stats["kl_token"] == pytest.approx(-1.5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_no_number_does_not_move_the_baseline_of_the_others(bad):
+    advantage = group_advantages(np.array([bad, 1.0, 3.0, bad, 5.0, bad]), 3, scale=False)
+    assert advantage[[1, 2, 4]].tolist() == [-2.0, 2.0, 0.0]
+    assert np.isnan(advantage[[0, 3, 5]]).all()
+
+
+def test_one_nan_does_not_switch_whitening_off():
+    batch = lay_out([Response(prompt=np.array([1]), tokens=[2], log_prob=[0.0], value=[0.0]) for _ in range(4)])
+    whitened = token_rewards(batch, np.array([np.nan, 20.0, 30.0, 40.0]), beta=0.0, decay=1.0, whiten=True)
+    assert np.allclose(whitened[0, 1:], np.array([20.0, 30.0, 40.0]) / np.std([20.0, 30.0, 40.0]))
