@@ -3,10 +3,14 @@ import { addNode, Canvas, openInside, removeSelected, tidy } from "./canvas/Canv
 import { copy, paste } from "./canvas/clipboard";
 import { CodePane } from "./panels/Code";
 import { Dialogs } from "./panels/Dialogs";
+import { Menu } from "./panels/Menu";
+import { Resizer } from "./panels/Resizer";
+import { Tour } from "./panels/Tour";
 import { Drawer, Strip } from "./panels/Drawer";
 import { Inspector } from "./panels/Inspector";
 import { Palette } from "./panels/Palette";
-import { ask, command, get, graphOf, leave, op, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
+import { ask, command, get, graphOf, leave, op, redo, run, running, set, setPanels, setTheme, show, undo, useStudio } from "./store";
+import { openFile } from "./share";
 import { Gallery } from "./views/Gallery";
 
 const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })));
@@ -21,7 +25,7 @@ function onKey(e: KeyboardEvent): void {
   const s = get();
   const inField = (e.target as HTMLElement).closest("input,select,textarea");
   const ctrl = e.ctrlKey || e.metaKey;
-  if (s.dialog || s.view !== "canvas" || !s.doc) return;
+  if (s.dialog || s.menu || s.view !== "canvas" || !s.doc) return;
   if (ctrl && e.key === "Enter") {
     void run();
   } else if (inField) {
@@ -86,6 +90,7 @@ function Top() {
   const theme = useStudio((s) => s.theme);
   const code = useStudio((s) => s.code);
   const session = useStudio((s) => s.session);
+  const panels = useStudio((s) => s.panels);
   return (
     <header className="top">
       <span className="logo" aria-hidden="true">◣◥</span>
@@ -97,22 +102,25 @@ function Top() {
       </nav>
       {view === "canvas" && doc && (
         <>
-          <span className="crumbs">
+          <h1 className="crumbs">
             {trail.map((graph, n) => (
               <span key={graph.through}>
                 <button type="button" className="link" onClick={() => leave(n)}>{graph.inside || doc.doc}</button> /{" "}
               </span>
             ))}
             {inside ? <span>{inside}</span> : <button type="button" className="link" onClick={() => set({ selected: [], edge: "" })}>{doc.doc}</button>}
-          </span>
+          </h1>
           <span className="saved quiet" title="every change is saved to disk before it is shown">saved · {doc.done} changes</span>
           <span className="grow" />
           <div className="tools" role="toolbar" aria-label="canvas tools">
+            <button type="button" aria-pressed={panels.left > 0} aria-label="node list" title="show or hide the list of nodes" onClick={() => setPanels({ left: panels.left ? 0 : 172 })}>◧</button>
+            <button type="button" aria-pressed={panels.right > 0} aria-label="inspector panel" title="show or hide the inspector" onClick={() => setPanels({ right: panels.right ? 0 : 276 })}>◨</button>
             <button type="button" onClick={() => set({ dialog: "add" })}>+ Node</button>
             <button type="button" disabled={doc.done === 0} onClick={undo} aria-label="undo" title="Ctrl+Z">↶</button>
             <button type="button" disabled={doc.undone === 0} onClick={redo} aria-label="redo" title="Ctrl+Shift+Z">↷</button>
             <button type="button" onClick={tidy} title="L">Tidy</button>
             <button type="button" aria-pressed={code} onClick={() => set({ code: !code })} title="E">Code</button>
+            <button type="button" onClick={() => set({ dialog: "share" })}>Share</button>
           </div>
         </>
       )}
@@ -143,18 +151,40 @@ export function App() {
   const online = useStudio((s) => s.online);
   const doc = useStudio((s) => s.doc);
   const code = useStudio((s) => s.code);
+  const offline = useStudio((s) => s.offline);
+  const unsent = useStudio((s) => s.unsent);
+  const panels = useStudio((s) => s.panels);
+  const columns = { "--left": `${panels.left}px`, "--right": `${panels.right}px`, "--bottom": `${panels.bottom || 236}px` } as React.CSSProperties;
   useEffect(() => {
+    const over = (e: DragEvent) => e.dataTransfer?.types.includes("Files") && e.preventDefault();
+    const drop = (e: DragEvent) => {
+      const file = e.dataTransfer?.files[0];
+      if (!file) return;
+      e.preventDefault();
+      void openFile(file);
+    };
     window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    window.addEventListener("dragover", over);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("keydown", onKey);
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("drop", drop);
+    };
   }, []);
   return (
     <div className="app">
       <Top />
-      {!online && <p className="offline" role="alert">Not connected to the studio. The page reconnects automatically; saved changes are not lost.</p>}
+      {!online && offline && (
+        <p className="offline" role="alert">
+          {offline} {unsent > 0 && `${unsent} change${unsent > 1 ? "s" : ""} of this tab will be sent then; do not close it.`}
+        </p>
+      )}
       {view === "gallery" && <Gallery />}
       {view === "canvas" && doc && (
-        <main className={`desk ${code ? "with-code" : ""}`} aria-label={doc.doc}>
-          <Palette />
+        <main className={`desk ${code ? "with-code" : ""}`} aria-label={doc.doc} style={columns}>
+          {panels.left > 0 && !code ? <Palette /> : <span />}
+          <Resizer panel="left" />
           <div className="middle">
             <div className="stage" onFocus={followFocus}>
               <Canvas />
@@ -162,7 +192,8 @@ export function App() {
             <Strip />
             <Drawer />
           </div>
-          {code ? <CodePane /> : <Inspector />}
+          <Resizer panel="right" />
+          {code ? <CodePane /> : panels.right > 0 ? <Inspector /> : <span />}
         </main>
       )}
       {view === "runs" && (
@@ -171,6 +202,8 @@ export function App() {
         </Suspense>
       )}
       <Dialogs />
+      <Menu />
+      <Tour />
       <Toasts />
     </div>
   );
@@ -184,4 +217,4 @@ async function halt(): Promise<void> {
 }
 
 // For browser tests and benchmarks; the page itself does not use it.
-Object.assign(window, { studio: { get, op, addNode, halt } });
+Object.assign(window, { studio: { get, op, ask, addNode, halt } });

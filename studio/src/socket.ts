@@ -5,27 +5,36 @@ type Listener = (message: Record<string, unknown> & { on: string }) => void;
 class Socket {
   private socket: WebSocket | null = null;
   private next = 1;
-  private waiting = new Map<number, { resolve: (x: unknown) => void; reject: (why: Error) => void }>();
+  private waiting = new Map<number, { resolve: (x: unknown) => void; reject: (why: Error) => void; sent: boolean }>();
   private unsent: string[] = [];
   // Milliseconds to the next attempt; doubled up to 4 seconds while the server does not answer.
   private retry = 250;
   listen: Listener = () => {};
   opened: () => void = () => {};
-  closed: () => void = () => {};
+  closed: (code: number, attempts: number) => void = () => {};
+  queued: (unsent: number) => void = () => {};
+  private attempts = 0;
 
   connect(): void {
     const socket = new WebSocket(`ws://${location.host}/ws`);
     this.socket = socket;
     socket.onopen = () => {
       this.retry = 250;
+      this.attempts = 0;
+      for (const request of this.waiting.values()) request.sent = true;
       for (const text of this.unsent.splice(0)) socket.send(text);
+      this.queued(0);
       this.opened();
     };
     socket.onmessage = (event) => this.receive(JSON.parse(String(event.data)));
-    socket.onclose = () => {
-      for (const { reject } of this.waiting.values()) reject(new Error("the connection to the studio is closed; check that `surefoot studio` is running"));
-      this.waiting.clear();
-      this.closed();
+    socket.onclose = ({ code }) => {
+      // What was sent may or may not have arrived; what was not sent yet is sent after the next connection.
+      for (const [number, { reject, sent }] of this.waiting)
+        if (sent) {
+          this.waiting.delete(number);
+          reject(new Error("the connection to the studio was lost; look whether the last change is there"));
+        }
+      this.closed(code, ++this.attempts);
       setTimeout(() => this.connect(), this.retry);
       this.retry = Math.min(4000, this.retry * 2);
     };
@@ -47,9 +56,11 @@ class Socket {
     const number = this.next++;
     const text = JSON.stringify({ ...args, ask: number, do: verb });
     return new Promise<T>((resolve, reject) => {
-      this.waiting.set(number, { resolve: resolve as (x: unknown) => void, reject });
-      if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);
-      else this.unsent.push(text);
+      const sent = this.socket?.readyState === WebSocket.OPEN;
+      if (!sent && verb === "watch") return resolve(null as T);
+      this.waiting.set(number, { resolve: resolve as (x: unknown) => void, reject, sent });
+      if (sent) this.socket?.send(text);
+      else this.queued(this.unsent.push(text));
     });
   }
 }

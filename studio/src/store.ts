@@ -11,7 +11,7 @@ export const MOST_ROWS = 4000;
 
 export type View = "gallery" | "canvas" | "runs";
 export type Drawer = "run" | "world" | "doctor" | "history" | "";
-export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open" | "find";
+export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open" | "find" | "consent" | "trash" | "share";
 
 export interface Toast {
   id: number;
@@ -19,8 +19,38 @@ export interface Toast {
   kind: "note" | "error";
 }
 
+/** Sizes of the panels in pixels; 0 is collapsed. */
+export interface Panels {
+  left: number;
+  right: number;
+  bottom: number;
+}
+
+export interface Menu {
+  x: number;
+  y: number;
+  node: string;
+  edge: string;
+}
+
 export interface State {
   online: boolean;
+  /** Why the page is not connected, and what to do. */
+  offline: string;
+  /** Changes that wait for the connection. */
+  unsent: number;
+  panels: Panels;
+  menu: Menu | null;
+  /** Runs with other seeds that follow the active one. */
+  seeds: number;
+  /** The run that the page of runs shows; "compare" compares `compared`. */
+  shownRun: string;
+  compared: string[];
+  /** Runs that one click started with several seeds. */
+  batch: string[];
+  /** Metrics of the run before, drawn behind those of the current one. */
+  previous: Row[];
+  tour: number;
   kinds: Record<string, Kind>;
   templates: Hello["templates"];
   metrics: Hello["metrics"];
@@ -36,6 +66,11 @@ export interface State {
   drawer: Drawer;
   dialog: Dialog;
   dialogNode: string;
+  /** Where the node of the add dialog is placed, and the output that it is connected to. */
+  dialogAt: [number, number] | null;
+  dialogFrom: string;
+  /** Code that waits for consent: [node, source], and whether the run starts paused. */
+  consent: { code: [string, string][]; paused: boolean } | null;
   code: boolean;
   theme: "dark" | "light";
   toasts: Toast[];
@@ -50,24 +85,54 @@ export interface State {
   pace: number;
 }
 
-const wanted = new URLSearchParams(location.hash.slice(1));
+/** Panels as the user left them; narrow windows begin without those that would leave no canvas. */
+function storedPanels(): Panels {
+  const wide = innerWidth;
+  const first: Panels = { left: wide < 1100 ? 0 : 172, right: wide < 900 ? 0 : 276, bottom: 236 };
+  try {
+    return { ...first, ...(JSON.parse(localStorage.getItem(wide < 1100 ? "panels-narrow" : "panels") ?? "{}") as Partial<Panels>) };
+  } catch {
+    return first;
+  }
+}
+
+export function setPanels(change: Partial<Panels>): void {
+  const panels = { ...get().panels, ...change };
+  localStorage.setItem(innerWidth < 1100 ? "panels-narrow" : "panels", JSON.stringify(panels));
+  set({ panels });
+}
+
+const wanted = () => new URLSearchParams(location.hash.slice(1));
 
 export const useStudio = create<State>(() => ({
   online: false,
+  offline: "",
+  unsent: 0,
+  panels: storedPanels(),
+  menu: null,
+  seeds: 1,
+  shownRun: wanted().get("run") ?? "",
+  compared: [],
+  batch: [],
+  previous: [],
+  tour: -1,
   kinds: {},
   templates: [],
   metrics: {},
   documents: [],
-  view: (wanted.get("view") as View | null) ?? "gallery",
+  view: (wanted().get("view") as View | null) ?? "gallery",
   doc: null,
   inside: "",
   through: "",
   trail: [],
   selected: [],
   edge: "",
-  drawer: "run",
+  drawer: (localStorage.getItem("drawer") as Drawer | null) ?? "",
   dialog: "",
   dialogNode: "",
+  dialogAt: null,
+  dialogFrom: "",
+  consent: null,
   code: false,
   theme: (localStorage.getItem("theme") as "dark" | "light" | null) ?? "dark",
   toasts: [],
@@ -89,6 +154,7 @@ let toastNumber = 1;
 
 export function toast(text: string, kind: Toast["kind"] = "note"): void {
   const id = toastNumber++;
+  if (get().toasts.some((t) => t.text === text)) return;
   set((s) => ({ toasts: [...s.toasts.slice(-3), { id, text, kind }] }));
   setTimeout(() => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })), kind === "error" ? 9000 : 4000);
 }
@@ -123,12 +189,37 @@ export function running(s: State): boolean {
   return !!s.session && s.session.doc === s.doc?.doc && ["running", "paused", "starting"].includes(s.session.state);
 }
 
-/** Write view and document into the address, so that a reload shows them again. */
+/** Write what is shown into the address: a reload, a link and the back button show it again. */
 export function remember(): void {
   const s = get();
   const words = new URLSearchParams({ view: s.view });
   if (s.doc) words.set("doc", s.doc.doc);
-  history.replaceState(null, "", `#${words}`);
+  if (s.view === "canvas" && s.selected.length === 1) words.set("node", s.selected[0] as string);
+  if (s.view === "runs" && s.shownRun) words.set("run", s.shownRun);
+  const before = wanted();
+  if (`#${words}` === location.hash) return;
+  // Another view, graph or run is a step back; another node is not.
+  const step = ["view", "doc", "run"].some((name) => before.get(name) !== words.get(name));
+  history[step ? "pushState" : "replaceState"](null, "", `#${words}`);
+}
+
+/** Show what the address names, after a step back or forward or a changed link. */
+async function follow(): Promise<void> {
+  const words = wanted();
+  const view = (words.get("view") as View | null) ?? "gallery";
+  const doc = words.get("doc");
+  if (view === "canvas" && doc && doc !== get().doc?.doc) {
+    const opened = await ask<Doc>("open", { doc });
+    if (!opened) return;
+    replaceDoc(opened);
+  }
+  const node = words.get("node") ?? "";
+  set({ view: view === "canvas" && !get().doc ? "gallery" : view, shownRun: words.get("run") ?? "", selected: node && graphOf(get())?.nodes[node] ? [node] : [], edge: "", dialog: "" });
+}
+
+export function openDrawer(drawer: Drawer): void {
+  localStorage.setItem("drawer", drawer);
+  set({ drawer });
 }
 
 export function show(view: View): void {
@@ -138,7 +229,10 @@ export function show(view: View): void {
 
 function replaceDoc(doc: Doc): void {
   const inside = get().inside && doc.graph.graphs?.[get().inside] ? get().inside : "";
-  set(inside ? { doc } : { doc, inside: "", through: "", trail: [] });
+  const nodes = (inside ? doc.graph.graphs?.[inside] : doc.graph)?.nodes ?? {};
+  // A node that is gone must not stay selected beside the next one.
+  const selected = get().selected.some((id) => !(id in nodes)) ? get().selected.filter((id) => id in nodes) : get().selected;
+  set(inside ? { doc, selected } : { doc, selected, inside: "", through: "", trail: [] });
 }
 
 /** Leave sub-graphs up to the given position of the trail. */
@@ -146,6 +240,11 @@ export function leave(to: number): void {
   const { trail } = get();
   const target = trail[to];
   if (target) set({ ...target, trail: trail.slice(0, to), selected: [], edge: "" });
+}
+
+export function showRun(run: string): void {
+  set({ shownRun: run });
+  remember();
 }
 
 export async function openDoc(name: string): Promise<void> {
@@ -186,17 +285,32 @@ export function command(name: string): void {
 export async function run(paused = false): Promise<void> {
   const s = get();
   if (!s.doc) return;
+  if (s.session?.state === "starting") return;
   if (running(s)) {
     command(s.session?.state === "running" ? "pause" : "run");
     return;
   }
-  const code = Object.entries(s.doc.graph.nodes).filter(([, node]) => node.type === "Code");
-  const trust =
-    code.length > 0 &&
-    confirm(`This graph contains Python code in ${code.map(([id]) => id).join(", ")}:\n\n${code.map(([, n]) => String(n.params?.source ?? "")).join("\n\n").slice(0, 2000)}\n\nRun it?`);
-  if (code.length > 0 && !trust) return;
-  set({ rows: [], findings: [], values: {}, rings: {}, shares: {}, frames: [] });
-  await ask("start", { doc: s.doc.doc, paused, trust });
+  const code = codeOf(s.doc.graph);
+  if (code.length > 0) set({ dialog: "consent", consent: { code, paused } });
+  else await start(paused, false);
+}
+
+/** Return [node, source] of all Code nodes, those of sub-graphs included. */
+function codeOf(graph: Graph, path = ""): [string, string][] {
+  const here = Object.entries(graph.nodes).filter(([, node]) => node.type === "Code").map(([id, node]): [string, string] => [`${path}${id}`, String(node.params?.source ?? "")]);
+  return [...here, ...Object.entries(graph.graphs ?? {}).flatMap(([name, inner]) => codeOf(inner, `${path}${name} / `))];
+}
+
+export async function start(paused: boolean, trust: boolean): Promise<void> {
+  const s = get();
+  if (!s.doc) return;
+  // Immediately: the server answers only after it has imported torch.
+  const session: Status = { doc: s.doc.doc, run: "", state: "starting", why: "", error: null, sha256: "", total_ticks: 0, order: [] };
+  const previous = s.session?.doc === s.doc.doc ? s.rows : [];
+  set({ session, previous, batch: [], rows: [], findings: [], values: {}, rings: {}, shares: {}, frames: [], dialog: "", consent: null });
+  if (!s.drawer) openDrawer("run");
+  const begun = await ask("start", { doc: s.doc.doc, paused, trust, seeds: s.seeds });
+  if (!begun && get().session === session) set({ session: s.session });
 }
 
 export function setTheme(theme: "dark" | "light"): void {
@@ -217,9 +331,13 @@ function onMessage(message: Record<string, unknown> & { on: string }): void {
     case "documents":
       set({ documents: message.documents as Hello["documents"] });
       break;
+    case "starting":
+      if (s.session?.state !== "starting") set({ session: { doc: message.doc as string, run: "", state: "starting", why: "", error: null, sha256: "", total_ticks: 0, order: [] } });
+      break;
     case "session": {
       const session = message.session as Hello["session"];
-      set({ session, rows: session?.curves ?? [], findings: session?.findings ?? [], shares: session?.shares ?? {} });
+      const again = session && session.run !== s.session?.run && s.seeds > 1;
+      set({ session, batch: again ? [...s.batch, session.run] : s.batch, previous: again && s.rows.length ? s.rows : s.previous, rows: session?.curves ?? [], findings: session?.findings ?? [], shares: session?.shares ?? {} });
       break;
     }
     case "status":
@@ -274,7 +392,29 @@ function moved(message: { doc: string; moves: Record<string, [number, number] | 
 export function begin(): void {
   document.documentElement.dataset.theme = get().theme;
   socket.listen = onMessage;
-  socket.closed = () => set({ online: false });
+  socket.closed = (code, attempts) => {
+    // 4403: another studio answers at this address, or the token was replaced.
+    const why =
+      code === 4403
+        ? "This tab belongs to an earlier start of the studio. Open the address that `surefoot studio` printed."
+        : attempts < 4
+          ? "Not connected to the studio. Reconnecting…"
+          : "The studio does not answer. Start `surefoot studio` again in the same directory and on the same port; this tab reconnects by itself.";
+    set({ online: false, offline: why });
+  };
+  socket.queued = (unsent) => set({ unsent });
+  // A window that becomes narrow or wide has the panels that were last used at that width.
+  const size = () => [innerWidth < 900, innerWidth < 1100].join();
+  let before = size();
+  window.addEventListener("resize", () => {
+    if (size() !== before) set({ panels: storedPanels() });
+    before = size();
+  });
+  window.addEventListener("popstate", () => void follow());
+  window.addEventListener("hashchange", () => void follow());
+  useStudio.subscribe((now, before) => {
+    if (now.selected !== before.selected && now.view === "canvas") remember();
+  });
   socket.opened = () => {
     void (async () => {
       const hello = await ask<Hello>("hello");
@@ -292,10 +432,11 @@ export function begin(): void {
         breaks: hello.breaks,
         pace: hello.pace,
       });
-      const name = get().doc?.doc ?? wanted.get("doc");
+      const name = get().doc?.doc ?? wanted().get("doc");
       if (name && hello.documents.some((d) => d.name === name)) {
         const doc = await ask<Doc>("open", { doc: name });
-        if (doc) get().doc ? replaceDoc(doc) : set({ doc });
+        const node = wanted().get("node") ?? "";
+        if (doc) get().doc ? replaceDoc(doc) : set({ doc, selected: doc.graph.nodes[node] ? [node] : [] });
       } else if (get().view === "canvas") {
         set({ view: "gallery" });
       }

@@ -34,6 +34,9 @@ export interface Kind {
   presets: Record<string, Record<string, unknown>>;
   calls: string;
   effect: string;
+  formula: string;
+  paper: string;
+  file: string;
 }
 
 export interface GraphNode {
@@ -64,6 +67,8 @@ export interface CheckFinding {
   port: string;
   message: string;
   nodes: string[];
+  /** What the Fix button would do, in words. */
+  fix?: string;
 }
 
 export interface Check {
@@ -139,6 +144,7 @@ export interface Status {
   next?: string;
   ticks_per_second?: number;
   shares?: Record<string, number>;
+  waiting?: number;
 }
 
 export interface Frame {

@@ -6,6 +6,7 @@ import {
   Controls,
   type Edge,
   type EdgeChange,
+  type FinalConnectionState,
   MiniMap,
   type Node,
   type NodeChange,
@@ -13,6 +14,7 @@ import {
   Position,
   ReactFlow,
   ReactFlowProvider,
+  SelectionMode,
   useReactFlow,
   useStore,
   ViewportPortal,
@@ -20,14 +22,15 @@ import {
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CATEGORY, colourOf, portsOf } from "../ports";
 import { ask, checkOf, flatId, get, graphOf, op, set, toast, useStudio } from "../store";
-import type { Op } from "../types";
+import type { GraphEdge, Op } from "../types";
 import { endsOf } from "../words";
-import { arranged, edgeOf, HANDLE, heightOf, parts, rowOf, WIDTH } from "./layout";
-import { type CardData, NodeCard } from "./NodeCard";
+import { arranged, cardHeight, edgeOf, HANDLE, heightOf, rowOf, WIDTH } from "./layout";
+import { type CardData, NodeCard, TROUBLE } from "./NodeCard";
 import { freeName } from "./clipboard";
+import { type Box, type Ends, routes } from "./route";
 import { FarLine, Wire, type WireData } from "./Wire";
 
-type Fits = Record<string, { ok: boolean; why: string; delay: boolean }>;
+export type Fits = Record<string, { ok: boolean; why: string; delay: boolean; replaces: string }>;
 
 const nodeTypes = { card: NodeCard };
 const edgeTypes = { wire: Wire };
@@ -36,17 +39,22 @@ const NO_EDGES: Edge[] = [];
 const FAR = 0.35;
 /** Above this number of nodes only visible elements are rendered, and edges of a zoomed-out graph cannot be selected. */
 const MANY = 60;
-const FIT = { padding: 0.12, maxZoom: 1 };
+/** Up to this number of nodes all ports are shown and a zoomed-out card keeps them. */
+const SMALL = 12;
+/** Above this number of nodes edges are curves: finding paths around the cards would take too long. */
+const ROUTED = 80;
+/** Edges that turn beside and below the cards need some space, too. */
+const FIT = { padding: { top: "14px", right: "36px", bottom: "34px", left: "44px" }, maxZoom: 1 } as const;
 const KEYS = ["Shift", "Meta", "Control"];
 const PRO = { hideAttribution: false };
 const MAP = { width: 150, height: 96 };
 const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)";
 
-const Around = memo(function Around({ far }: { far: boolean }) {
+const Around = memo(function Around({ far, map }: { far: boolean; map: boolean }) {
   return (
     <>
       {!far && <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />}
-      <MiniMap pannable zoomable style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />
+      {map && <MiniMap pannable zoomable style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
       <Controls showInteractive={false} />
     </>
   );
@@ -79,6 +87,17 @@ function Lines({ nodes, edges }: { nodes: Node[]; edges: Edge[] }) {
   );
 }
 
+/** Add a node, and connect it to the output that a wire was drawn from. */
+export async function addFrom(type: string, at: [number, number] | null, source: string): Promise<void> {
+  const id = await addNode(type, at ?? undefined);
+  if (!id || !source) return;
+  const fits = await ask<Fits>("fits", { doc: get().doc?.doc, source, inside: get().inside });
+  const ends = Object.entries(fits ?? {}).filter(([end, fit]) => endsOf(end)[0] === id && fit.ok).map(([end]) => end);
+  // An input of the same name, if there is one; else the first that fits.
+  const best = ends.find((end) => endsOf(end)[1] === endsOf(source)[1]) ?? ends[0];
+  if (best) await connect(source, best);
+}
+
 export async function addNode(type: string, at?: [number, number]): Promise<string | null> {
   const s = get();
   const graph = graphOf(s);
@@ -94,20 +113,29 @@ export async function addNode(type: string, at?: [number, number]): Promise<stri
 
 const SHORT: Record<string, string> = { PPOAgentNode: "agent", PPOTrainerNode: "trainer", Environment: "env", OR: "either", ActionProcessor: "action" };
 
+/** Return a free place: right of the last node, or in a new row after four. */
 function nextPlace(): [number, number] {
   const graph = graphOf(get());
   const places = Object.values(graph?.layout ?? {});
   if (places.length === 0) return [0, 0];
-  const right = Math.max(...places.map(([x]) => x));
-  const row = places.filter(([x]) => x === right).map(([, y]) => y);
-  return [right + WIDTH + 60, Math.min(...row)];
+  const bottom = Math.max(...places.map(([, y]) => y));
+  const row = places.filter(([, y]) => y > bottom - 200).map(([x]) => x);
+  const left = Math.min(...places.map(([x]) => x));
+  const next = Math.max(...row) + WIDTH + 76;
+  return next - left > 3 * (WIDTH + 76) ? [left, bottom + 420] : [next, bottom];
+}
+
+/** Return the size of the canvas in pixels. */
+function room(): { width: number; height: number } | undefined {
+  const box = document.querySelector(".stage")?.getBoundingClientRect();
+  return box && box.width > 100 ? { width: box.width - 80, height: box.height - 48 } : undefined;
 }
 
 export function tidy(): void {
   const s = get();
   const graph = graphOf(s);
   if (!graph) return;
-  const places = arranged(graph, s.kinds, s.doc?.graph.graphs);
+  const places = arranged(graph, s.kinds, s.doc?.graph.graphs, room());
   const ops: Op[] = Object.entries(places).map(([id, at]) => ({ op: "move", id, at }));
   if (ops.length) void op({ op: "batch", ops }).then(() => setTimeout(() => window.dispatchEvent(new Event("studio:fit")), 60));
 }
@@ -136,6 +164,43 @@ export function openInside(id: string): void {
   if (s.doc?.graph.graphs?.[name]) set({ inside: name, through: flatId(s, id), trail: [...s.trail, { inside: s.inside, through: s.through }], selected: [], edge: "" });
 }
 
+/** Connect to the input of a node that a wire was dropped on: the one of that name, or the only one that fits. */
+async function dropOn(source: string, node: string): Promise<void> {
+  const fits = await ask<Fits>("fits", { doc: get().doc?.doc, source, inside: get().inside });
+  const all = Object.entries(fits ?? {}).filter(([end]) => endsOf(end)[0] === node);
+  const ends = all.filter(([, fit]) => fit.ok);
+  const free = ends.filter(([, fit]) => !fit.replaces);
+  const best = free.find(([end]) => endsOf(end)[1] === endsOf(source)[1]) ?? (free.length === 1 ? free[0] : ends.length === 1 ? ends[0] : undefined);
+  if (best) await connect(source, best[0]);
+  else if (ends.length === 0) toast(all[0]?.[1].why ?? `${node} has no inputs`, "error");
+  else set({ dialog: "connect", dialogNode: endsOf(source)[0], dialogFrom: source });
+}
+
+function openMenu(e: React.MouseEvent | MouseEvent, node: string, edge: string): void {
+  e.preventDefault();
+  if (node && !get().selected.includes(node)) set({ selected: [node], edge: "" });
+  if (edge) set({ edge, selected: [] });
+  set({ menu: { x: e.clientX, y: e.clientY, node, edge } });
+}
+
+/** Return the paths of all edges around the cards. */
+function pathsOf(cards: Node[], edges: GraphEdge[]): ReturnType<typeof routes> {
+  const boxes: Box[] = [];
+  const ends = new Map<string, [number, number]>();
+  for (const { id, position, data } of cards) {
+    const { inputs, outputs, params, trouble } = data as CardData;
+    boxes.push({ id, x: position.x, y: position.y, width: WIDTH, height: cardHeight(inputs.length, outputs.length, params.length) + trouble });
+    inputs.forEach((port, n) => ends.set(`i${id}.${port.name}`, [position.x + edgeOf("in"), position.y + rowOf(n)]));
+    outputs.forEach((port, n) => ends.set(`o${id}.${port.name}`, [position.x + edgeOf("out"), position.y + rowOf(inputs.length + n)]));
+  }
+  const list: Ends[] = [];
+  for (const edge of edges) {
+    const [a, b] = [ends.get(`o${edge.from}`), ends.get(`i${edge.to}`)];
+    if (a && b) list.push({ id: edge.to, source: endsOf(edge.from)[0], target: endsOf(edge.to)[0], x1: a[0], y1: a[1], x2: b[0], y2: b[1] });
+  }
+  return routes(list, boxes);
+}
+
 function Flow() {
   const doc = useStudio((s) => s.doc);
   const inside = useStudio((s) => s.inside);
@@ -145,8 +210,10 @@ function Flow() {
   const theme = useStudio((s) => s.theme);
   const code = useStudio((s) => s.code);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc && s.session !== null);
+  const panels = useStudio((s) => s.panels);
   const flow = useReactFlow();
-  const far = useStore((s) => s.transform[2] < FAR);
+  const count = useStudio((s) => Object.keys(graphOf(s)?.nodes ?? {}).length);
+  const far = useStore((s) => s.transform[2] < FAR) && count > SMALL;
   const [nodes, setNodes] = useState<Node[]>([]);
   const [fit, setFit] = useState<Fits | null>(null);
   const from = useRef("");
@@ -154,7 +221,7 @@ function Flow() {
   const places = useMemo(() => {
     if (!graph) return {};
     const missing = Object.keys(graph.nodes).some((id) => !graph.layout?.[id]);
-    return missing ? arranged(graph, kinds, doc?.graph.graphs) : (graph.layout ?? {});
+    return missing ? arranged(graph, kinds, doc?.graph.graphs, room()) : (graph.layout ?? {});
   }, [graph, kinds, doc]);
 
   const cards = useMemo<Node[]>(() => {
@@ -172,7 +239,8 @@ function Flow() {
       const kind = kinds[node.type];
       const { inputs, outputs } = portsOf(node, kinds, doc?.graph.graphs);
       const into = wired.get(id) ?? [];
-      const shown = inputs.filter((port) => !port.optional || into.includes(port.name) || inputs.length <= 4 || id === chosen[0]);
+      // While a wire is drawn, every input that it fits must be there to drop it on.
+      const shown = inputs.filter((port) => count <= SMALL || !port.optional || into.includes(port.name) || inputs.length <= 4 || id === chosen[0] || fit?.[`${id}.${port.name}`]?.ok);
       const data: CardData = {
         id,
         type: node.type,
@@ -186,7 +254,11 @@ function Flow() {
         far,
         height: heightOf(shown.length, outputs.length),
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
+        trouble: 0,
       };
+      // The message takes about 26 characters per line.
+      const message = data.findings.find((f) => f.level === "error")?.message ?? "";
+      data.trouble = message ? 11 + 17 * Math.ceil(Math.min(message.length, TROUBLE) / 24) : 0;
       const [x, y] = places[id] ?? [0, 0];
       // Handle positions are computed, not measured: a zoomed-out card has no handles to measure.
       const handles = [
@@ -195,7 +267,7 @@ function Flow() {
       ];
       return { id, type: "card", position: { x, y }, data, handles, width: WIDTH, initialHeight: data.height, selected: chosen.includes(id), ariaLabel: `${id}, ${node.type}`, domAttributes: { "aria-roledescription": "node" } } as Node;
     });
-  }, [graph, kinds, doc, inside, places, chosen, far]);
+  }, [graph, kinds, doc, inside, places, chosen, far, fit, count]);
 
   useEffect(() => {
     setNodes((before) => {
@@ -212,28 +284,16 @@ function Flow() {
   const edges = useMemo<Edge[]>(() => {
     if (!graph) return [];
     const check = checkOf({ ...get(), doc, inside });
-    const part = parts(graph);
-    const floors = new Map<string, number>();
-    for (const [id, node] of Object.entries(graph.nodes)) {
-      const { inputs, outputs } = portsOf(node, kinds, doc?.graph.graphs);
-      const floor = (places[id]?.[1] ?? 0) + heightOf(inputs.length, outputs.length) + 10;
-      floors.set(part(id), Math.max(floor, floors.get(part(id)) ?? Number.NEGATIVE_INFINITY));
-    }
-    const lanes = new Map<string, number>();
-    const laneOf = (name: string): number => {
-      const lane = lanes.get(name) ?? 0;
-      lanes.set(name, lane + 1);
-      return lane;
-    };
+    const paths = count <= ROUTED ? pathsOf(cards, graph.edges) : null;
     return graph.edges.map((edge) => {
       const [source, sourceHandle] = endsOf(edge.from);
       const [target, targetHandle] = endsOf(edge.to);
       const node = graph.nodes[source];
       const known = check?.outputs[edge.from]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
-      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, floor: floors.get(part(source)) ?? 0, lane: edge.delay ? laneOf(part(source)) : 0 };
+      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, route: paths?.get(edge.to) ?? null };
       return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", one tick later" : ""}` };
     });
-  }, [graph, doc, inside, kinds, places, chosenEdge]);
+  }, [graph, doc, inside, kinds, cards, chosenEdge, count]);
 
   const onNodesChange = useCallback((changes: NodeChange[]) => {
     setNodes((now) => applyNodeChanges(changes.filter((c) => c.type !== "remove"), now));
@@ -250,6 +310,7 @@ function Flow() {
   }, []);
 
   const dragged = useRef(false);
+  const boxing = useRef(false);
   const waiting = useRef(new Map<string, [number, number]>());
   const timer = useRef(0);
   const moveSoon = (moves: [string, { x: number; y: number }][]) => {
@@ -293,7 +354,7 @@ function Flow() {
 
   useEffect(() => {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const again = () => void flow.fitView({ padding: 0.12, duration: still ? 0 : 200, maxZoom: 1 });
+    const again = () => void flow.fitView({ ...FIT, duration: still ? 0 : 200 });
     window.addEventListener("studio:fit", again);
     return () => window.removeEventListener("studio:fit", again);
   }, [flow]);
@@ -303,9 +364,9 @@ function Flow() {
     const placed = () => {
       if (stage) stage.dataset.placed = "";
     };
-    const soon = setTimeout(() => void flow.fitView({ padding: 0.12, maxZoom: 1 }).then(placed), 120);
+    const soon = setTimeout(() => void flow.fitView(FIT).then(placed), 120);
     return () => clearTimeout(soon);
-  }, [doc?.doc, inside, flow, code]);
+  }, [doc?.doc, inside, flow, code, panels.left === 0, panels.right === 0]);
 
   // After a dialog has closed, return keyboard focus to the selected node.
   useEffect(() => {
@@ -334,16 +395,43 @@ function Flow() {
         from.current = nodeId;
         void ask<Fits>("fits", { doc: get().doc?.doc, source: `${nodeId}.${handleId}`, inside: get().inside }).then(setFit);
       },
-      onConnectEnd: () => {
+      onConnectEnd: (e: MouseEvent | TouchEvent, end: FinalConnectionState) => {
         setFit(null);
         from.current = "";
+        if (end.toHandle || !end.fromNode || end.fromHandle?.type !== "source") return;
+        const source = `${end.fromNode.id}.${end.fromHandle.id}`;
+        const point = "clientX" in e ? e : e.changedTouches[0];
+        const target = (document.elementFromPoint(point?.clientX ?? 0, point?.clientY ?? 0) as HTMLElement | null)?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
+        if (target && target !== end.fromNode.id) void dropOn(source, target);
+        else if (!target && point) {
+          const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
+          set({ dialog: "add", dialogFrom: source, dialogAt: [Math.round(at.x), Math.round(at.y - 60)] });
+        }
+      },
+      onSelectionStart: () => {
+        boxing.current = true;
+      },
+      onSelectionEnd: () => {
+        setTimeout(() => {
+          boxing.current = false;
+        }, 50);
+      },
+      onNodeContextMenu: (e: React.MouseEvent, node: Node) => openMenu(e, node.id, ""),
+      onEdgeContextMenu: (e: React.MouseEvent, edge: Edge) => openMenu(e, "", edge.id),
+      onPaneContextMenu: (e: React.MouseEvent | MouseEvent) => openMenu(e, "", ""),
+      onDoubleClick: (e: React.MouseEvent) => {
+        if (!(e.target as HTMLElement).classList.contains("react-flow__pane")) return;
+        const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
+        set({ dialog: "add", dialogFrom: "", dialogAt: [Math.round(at.x), Math.round(at.y)] });
       },
       onConnect: (c: Connection) => void connect(`${c.source}.${c.sourceHandle}`, `${c.target}.${c.targetHandle}`),
       onEdgeClick: (_: unknown, edge: Edge) => set({ edge: edge.id, selected: [] }),
       onEdgesChange: (changes: EdgeChange[]) => {
+        // A box selects nodes; the edges inside it follow them.
+        if (boxing.current) return;
         for (const c of changes) if (c.type === "select" && c.selected) set({ edge: c.id, selected: [] });
       },
-      onPaneClick: () => set({ selected: [], edge: "" }),
+      onPaneClick: () => set({ selected: [], edge: "", menu: null }),
       onNodeDoubleClick: (_: unknown, node: Node) => openInside(node.id),
       onMoveStart: () => document.querySelector(".stage")?.classList.add("moving"),
       onMoveEnd: () => {
@@ -379,16 +467,19 @@ function Flow() {
       fitViewOptions={FIT}
       onlyRenderVisibleElements={many}
       multiSelectionKeyCode={KEYS}
+      selectionMode={SelectionMode.Partial}
+      zoomOnDoubleClick={false}
+      connectionRadius={28}
       aria-label="canvas"
       proOptions={PRO}
     >
-      <Around far={far} />
+      <Around far={far} map={count > SMALL} />
       {many && far && <Lines nodes={nodes} edges={edges} />}
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">
           <h2>The canvas is empty</h2>
           <p>
-            Press <kbd>A</kbd> to add a node, <kbd>C</kbd> to connect the selected node, <kbd>?</kbd> for all keyboard shortcuts.
+            Double-click or press <kbd>A</kbd> to add a node. Drag from an output to connect it, or press <kbd>C</kbd>. <kbd>?</kbd> lists all keyboard shortcuts.
           </p>
         </div>
       )}

@@ -1,10 +1,11 @@
 import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 import { CATEGORY, colourOf } from "../ports";
-import { flatId, set, useStudio } from "../store";
+import { flatId, openDrawer, useStudio } from "../store";
 import type { CheckFinding, Port } from "../types";
 import { Spark } from "../panels/Spark";
 import { level, shapeOf, short } from "../words";
+import { FACTS } from "./layout";
 
 export interface CardData extends Record<string, unknown> {
   id: string;
@@ -20,7 +21,12 @@ export interface CardData extends Record<string, unknown> {
   /** Zoomed out: show only the name, because hundreds of nodes have thousands of ports to draw. */
   far: boolean;
   height: number;
+  /** Height of the message of an error. */
+  trouble: number;
 }
+
+/** Characters of a message that a card shows. */
+export const TROUBLE = 110;
 
 /** Current value of an output, beside its port: a label on the edge would cover other nodes. */
 function Live({ end }: { end: string }) {
@@ -33,7 +39,6 @@ function Live({ end }: { end: string }) {
     <span className="live" data-testid={`live-${end}`} title={shape}>
       {ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
       {now !== null && <b>{short(now)}</b>}
-      {summary.kind === "array" && <i>{shape}</i>}
     </span>
   );
 }
@@ -77,7 +82,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
         <small>{data.type.replace(/Node$/, "")}</small>
         <span className="badges">
           {open > 0 && (
-            <button type="button" className="badge doctor nodrag" title="findings of the doctor for this node" onClick={() => set({ drawer: "doctor" })}>
+            <button type="button" className="badge doctor nodrag" title="findings of the doctor for this node" onClick={() => openDrawer("doctor")}>
               ✚ {open}
             </button>
           )}
@@ -98,7 +103,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
       )}
       {!data.far && data.params.length > 0 && (
         <div className="facts">
-          {data.params.slice(0, 3).map(([name, value]) => (
+          {data.params.slice(0, FACTS).map(([name, value]) => (
             <span key={name}>
               {name} <b>{short(value).slice(0, 26)}</b>
             </span>
@@ -107,7 +112,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
       )}
       {message && !data.far && (
         <div className="trouble" role={failed ? "alert" : undefined}>
-          {message.length > 150 ? `${message.slice(0, 150)}…` : message}
+          {message.length > TROUBLE ? `${message.slice(0, TROUBLE)}…` : message}
         </div>
       )}
     </div>

@@ -3,33 +3,19 @@ import { memo } from "react";
 import { Spark } from "../panels/Spark";
 import { flatId, useStudio } from "../store";
 import { endsOf, level, shapeOf, short } from "../words";
+import type { Route } from "./route";
 
 export interface WireData extends Record<string, unknown> {
   from: string;
   to: string;
   colour: string;
   delay: { initial?: unknown } | null;
-  floor: number;
-  lane: number;
-}
-
-/** Path of a backward edge: below all cards, with round corners, so that it does not cross them. */
-function backwardPath(x1: number, y1: number, x2: number, y2: number, floor: number, lane: number): [string, number, number] {
-  const y = floor + 34 + lane * 26;
-  const out = x1 + 26 + lane * 9;
-  const into = x2 - 26 - lane * 9;
-  const r = 12;
-  const down = y > y1 ? 1 : -1;
-  const up = y2 < y ? -1 : 1;
-  const path = `M${x1},${y1} L${out - r},${y1} Q${out},${y1} ${out},${y1 + r * down} L${out},${y - r * down} Q${out},${y} ${out - r},${y} L${into + r},${y} Q${into},${y} ${into},${y + r * up} L${into},${y2 - r * up} Q${into},${y2} ${into + r},${y2} L${x2},${y2}`;
-  const along = [0.5, 0.35, 0.65, 0.2, 0.8][lane % 5] ?? 0.5; // labels of neighbouring lanes must not overlap
-  return [path, into + (out - into) * along, y];
+  route: Route | null;
 }
 
 function Line({ x1, y1, x2, y2, data, chosen }: { x1: number; y1: number; x2: number; y2: number; data: WireData; chosen: boolean }) {
   const bend = Math.max(40, Math.abs(x2 - x1) / 2);
-  const path = data.delay !== null && x2 < x1 + 40 ? backwardPath(x1, y1, x2, y2, data.floor, data.lane)[0] : `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
-  return <path d={path} stroke={data.colour} strokeWidth={chosen ? 8 : 4} strokeDasharray={data.delay ? "14 10" : undefined} />;
+  return <path d={`M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`} stroke={data.colour} strokeWidth={chosen ? 8 : 4} strokeDasharray={data.delay ? "14 10" : undefined} />;
 }
 
 /** Edge of a large, zoomed-out graph: no label and no events. */
@@ -64,9 +50,11 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
     return `${flatId(s, node)}.${port}`;
   });
   if (!data) return null;
-  const back = data.delay !== null && targetX < sourceX + 40;
-  const [path, x, y] = back
-    ? backwardPath(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
+  // While a card is dragged, its edges are curves: the paths around the cards are found when it is dropped.
+  const route = data.route;
+  const still = route && Math.abs(route.x1 - sourceX) < 2 && Math.abs(route.y1 - sourceY) < 2 && Math.abs(route.x2 - targetX) < 2 && Math.abs(route.y2 - targetY) < 2;
+  const [path, x, y] = still
+    ? [route.path, route.x, route.y]
     : getBezierPath({ sourceX, sourceY, sourcePosition: props.sourcePosition, targetX, targetY, targetPosition: props.targetPosition, curvature: 0.3 });
   const initial = data.delay?.initial;
   return (
@@ -79,7 +67,8 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
           </div>
         </EdgeLabelRenderer>
       )}
-      {near && selected && <Live end={end} x={x} y={back ? y - 22 * size : y} />}
+      {/* On a short edge the label would cover the cards; the port beside it shows the value. */}
+      {near && selected && Math.abs(targetX - sourceX) > 200 && <Live end={end} x={x} y={data.delay ? y - 22 * size : y} />}
     </>
   );
 });

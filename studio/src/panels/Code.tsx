@@ -38,7 +38,7 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
   const first = useRef<HTMLDivElement>(null);
   useEffect(() => {
     first.current?.scrollIntoView({ block: "center" });
-  }, [chosen]);
+  }, [chosen, text]);
   let met = false;
   return (
     <pre className="program" role="region" tabIndex={0} aria-label="exported program">

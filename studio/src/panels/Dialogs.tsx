@@ -1,11 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "react";
-import { addNode, connect } from "../canvas/Canvas";
+import { addFrom, connect, type Fits } from "../canvas/Canvas";
 import { portsOf } from "../ports";
-import { ask, enter, get, graphOf, openDoc, set, toast, useStudio } from "../store";
-import type { Doc } from "../types";
+import { ask, enter, get, graphOf, openDoc, set, start, toast, useStudio } from "../store";
+import { share } from "../share";
+import type { Doc, Kind } from "../types";
+import { ago, endsOf } from "../words";
 import { matchingKinds } from "./Palette";
 
-const close = () => set({ dialog: "" });
+const close = () => set({ dialog: "", dialogFrom: "", dialogAt: null, consent: null });
 
 function Frame({ title, children, wide }: { title: string; children: React.ReactNode; wide?: boolean }) {
   const place = useRef<HTMLDialogElement>(null);
@@ -82,14 +84,52 @@ function Chooser({ label, choices, onPick, filter = true, words: external, onWor
 
 function Add() {
   const kinds = useStudio((s) => s.kinds);
+  const [at, from] = [useStudio((s) => s.dialogAt), useStudio((s) => s.dialogFrom)];
+  const kind = useStudio((s) => {
+    const [node, port] = endsOf(from || ".");
+    const source = graphOf(s)?.nodes[node];
+    return source ? portsOf(source, s.kinds, s.doc?.graph.graphs).outputs.find((p) => p.name === port)?.type.kind : undefined;
+  });
   const [words, setWords] = useState("");
-  const choices = useMemo(() => matchingKinds(kinds, words).map((kind) => ({ key: kind.name, label: kind.name, note: kind.summary })), [kinds, words]);
+  const choices = useMemo(() => {
+    // Of a wire that was dropped on the canvas: nodes with an input of its type before those that take anything.
+    const rank = (each: Kind) => (!kind || kind === "any" ? 0 : each.inputs.some((p) => p.type.kind === kind) ? 0 : each.inputs.some((p) => p.type.kind === "any") ? 1 : 2);
+    const list = matchingKinds(kinds, words).filter((each) => rank(each) < 2);
+    return list.sort((a, b) => rank(a) - rank(b)).map((each) => ({ key: each.name, label: each.name, note: each.summary }));
+  }, [kinds, words, kind]);
   return (
-    <Frame title="Add a node">
+    <Frame title={from ? `Add a node for ${from}` : "Add a node"}>
       <Chooser label="name or purpose" choices={choices} filter={false} words={words} onWords={setWords} onPick={(type) => {
         close();
-        void addNode(type);
+        set({ dialogAt: null, dialogFrom: "" });
+        void addFrom(type, at, from);
       }} />
+    </Frame>
+  );
+}
+
+/** All of the code that a run would execute; it must be read before it is trusted. */
+function Consent() {
+  const consent = useStudio((s) => s.consent);
+  if (!consent) return null;
+  const lines = consent.code.reduce((sum, [, source]) => sum + source.split("\n").length, 0);
+  return (
+    <Frame title="This graph contains Python code" wide>
+      <p>
+        {consent.code.length} Code node{consent.code.length > 1 ? "s" : ""} with {lines} line{lines > 1 ? "s" : ""} in total run with your rights, without a sandbox. Read all of it first.
+      </p>
+      <div className="consent" tabIndex={0} role="region" aria-label="code of this graph">
+        {consent.code.map(([id, source]) => (
+          <section key={id}>
+            <h3>{id}</h3>
+            <pre>{source}</pre>
+          </section>
+        ))}
+      </div>
+      <div className="row">
+        <button type="button" onClick={close}>Cancel</button>
+        <button type="button" className="go" onClick={() => void start(consent.paused, true)}>Run this code</button>
+      </div>
     </Frame>
   );
 }
@@ -100,13 +140,17 @@ function Connect() {
   const kinds = useStudio((s) => s.kinds);
   const graphs = useStudio((s) => s.doc?.graph.graphs);
   const outputs = node ? portsOf(node, kinds, graphs).outputs : [];
-  const [port, setPort] = useState("");
+  const [port, setPort] = useState(() => {
+    // Opened for a wire that was dropped on a node with several inputs that fit.
+    const [node, name] = endsOf(get().dialogFrom || ".");
+    return node === from ? name : "";
+  });
   const [targets, setTargets] = useState<Choice[]>([]);
   useEffect(() => {
     if (!port) return;
-    void ask<Record<string, { ok: boolean; why: string; delay: boolean }>>("fits", { doc: get().doc?.doc, source: `${from}.${port}`, inside: get().inside }).then((fits) => {
-      const all = Object.entries(fits ?? {}).map(([end, fit]) => ({ key: end, label: end, note: fit.why || (fit.delay ? "closes a cycle: arrives one tick later" : "compatible"), off: !fit.ok }));
-      setTargets(all.sort((a, b) => Number(a.off) - Number(b.off) || a.label.localeCompare(b.label)));
+    void ask<Fits>("fits", { doc: get().doc?.doc, source: `${from}.${port}`, inside: get().inside }).then((fits) => {
+      const all = Object.entries(fits ?? {}).map(([end, fit]) => ({ key: end, label: end, note: fit.why || (fit.replaces ? `replaces ${fit.replaces}` : fit.delay ? "closes a cycle: arrives one tick later" : "compatible"), off: !fit.ok, rank: Number(!fit.ok) + Number(!!fit.replaces) }));
+      setTargets(all.sort((a, b) => a.rank - b.rank || a.label.localeCompare(b.label)));
     });
   }, [port, from]);
   if (!port)
@@ -239,9 +283,47 @@ function Open() {
   );
 }
 
+function Share() {
+  const kinds: ["png" | "html" | "json", string][] = [["png", "PNG picture"], ["html", "HTML page"], ["json", "JSON"]];
+  return (
+    <Frame title="Share this graph">
+      <p className="quiet">Each file carries the graph. Dropped on the page of the studio, it opens.</p>
+      <div className="row">
+        {kinds.map(([kind, words]) => (
+          <button type="button" key={kind} onClick={() => void share(kind).then(close)}>{words}</button>
+        ))}
+      </div>
+    </Frame>
+  );
+}
+
+function Trash() {
+  const [items, setItems] = useState<{ item: string; name: string; changed: number }[] | null>(null);
+  useEffect(() => void ask<{ item: string; name: string; changed: number }[]>("trash").then((list) => list && setItems(list)), []);
+  return (
+    <Frame title="Trash">
+      {items?.length === 0 && <p className="quiet">The trash is empty.</p>}
+      <ul className="trash">
+        {(items ?? []).map((each) => (
+          <li key={each.item}>
+            <b>{each.name}</b> <small className="quiet">deleted {ago(each.changed)}</small>
+            <button type="button" onClick={() => void ask<Doc>("restore", { item: each.item }).then((doc) => doc && enter(doc))}>Restore</button>
+          </li>
+        ))}
+      </ul>
+    </Frame>
+  );
+}
+
 export function Dialogs() {
   const dialog = useStudio((s) => s.dialog);
   switch (dialog) {
+    case "consent":
+      return <Consent />;
+    case "share":
+      return <Share />;
+    case "trash":
+      return <Trash />;
     case "add":
       return <Add />;
     case "connect":

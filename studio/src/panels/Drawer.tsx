@@ -1,7 +1,8 @@
 import { useEffect, useState } from "react";
-import { type Drawer as Tab, ask, command, get, NO_FINDINGS, NO_ROWS, run, running, set, useStudio } from "../store";
+import { type Drawer as Tab, ask, command, get, NO_FINDINGS, NO_ROWS, openDrawer, run, running, set, show, useStudio } from "../store";
 import { grouped, short } from "../words";
 import { Plot } from "./Plot";
+import { Resizer } from "./Resizer";
 import { World } from "./World";
 
 const PANELS = ["return", "approx_kl", "clip_fraction", "entropy", "explained_variance", "value_loss", "grad_norm", "first_ratio_error"];
@@ -22,22 +23,26 @@ export function Strip() {
   const changed = useStudio((s) => on && s.doc && s.session ? s.doc.version : 0);
   const [startVersion, setStartVersion] = useState(0);
   useEffect(() => setStartVersion(get().doc?.version ?? 0), [session?.run]);
+  const batch = useStudio((s) => s.batch);
   const paused = session?.state === "paused";
+  const starting = session?.state === "starting";
   const share = session?.tick && session.total_ticks ? session.tick / session.total_ticks : 0;
   return (
     <section className="strip" aria-label="run">
       <div className="buttons" role="group" aria-label="run control">
-        <button type="button" className="go" disabled={!on && !ok} onClick={() => void run()} title={ok ? "Ctrl+Enter" : "the graph has errors"}>
-          {on && !paused ? "❚❚ Pause" : on ? "▶ Resume" : "▶ Run"}
+        <button type="button" className="go" disabled={starting || (!on && !ok)} onClick={() => void run()} title={ok ? "Ctrl+Enter" : "the graph has errors"}>
+          {starting ? "Starting…" : on && !paused ? "❚❚ Pause" : on ? "▶ Resume" : "▶ Run"}
         </button>
-        <button type="button" disabled={!on && !ok} onClick={() => (on ? command("tick") : void run(true))} title="run one tick">{on ? "Step tick" : "Start paused"}</button>
-        <button type="button" disabled={!on} onClick={() => command("node")} title="run the next node">Step node</button>
-        <button type="button" disabled={!on} onClick={() => command("update")} title="run until the next update">To update</button>
+        <button type="button" disabled={starting || (!on && !ok)} onClick={() => (on ? command("tick") : void run(true))} title="run one tick">{on ? "Step tick" : "Start paused"}</button>
+        <button type="button" disabled={!on || starting} onClick={() => command("node")} title="run the next node">Step node</button>
+        <button type="button" disabled={!on || starting} onClick={() => command("update")} title="run until the next update">To update</button>
         <button type="button" disabled={!on} onClick={() => command("stop")}>■ Stop</button>
       </div>
       <span className={`state ${session?.state ?? ""}`} data-testid="state">
         {elsewhere ? `${elsewhere.doc} is ${elsewhere.state}` : (session?.state ?? "not running")}
         {session?.why ? `: ${session.why}` : ""}
+        {session?.error && !session.error.node ? `: ${session.error.message}` : ""}
+        {session?.waiting ? `, ${session.waiting} more seed${session.waiting > 1 ? "s" : ""}` : ""}
       </span>
       <div className="clock">
         <div className="bar" role="progressbar" aria-label="progress of the run" aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
@@ -57,6 +62,14 @@ export function Strip() {
           ⏸ {b.key || b.end} {b.test} {b.limit} ✕
         </button>
       ))}
+      {batch.length > 1 && !on && (
+        <button type="button" onClick={() => {
+          set({ compared: batch, shownRun: "compare" });
+          show("runs");
+        }}>
+          Compare {batch.length} seeds
+        </button>
+      )}
       <label className="pace">
         pace
         <select value={pace} onChange={(e) => void ask("pace", { pace: Number(e.target.value) })}>
@@ -73,13 +86,22 @@ export function Strip() {
 
 function Curves() {
   const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : NO_ROWS));
+  const previous = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.previous : NO_ROWS));
   const metrics = useStudio((s) => s.metrics);
   if (rows.length === 0) return <p className="quiet pad">Metrics of every update are drawn here. The healthy range is shaded; values that are not finite are marked in red.</p>;
   const x = rows.map((r) => r.env_steps ?? 0);
+  // The run before at the same steps: the last value up to each of them.
+  const before = (name: string): (number | null)[] => {
+    let n = -1;
+    return x.map((steps) => {
+      while (n + 1 < previous.length && (previous[n + 1]?.env_steps ?? 0) <= steps) n++;
+      return n < 0 || (n === previous.length - 1 && (previous[n]?.env_steps ?? 0) < steps) ? null : (previous[n]?.[name] ?? null);
+    });
+  };
   return (
     <div className="curves" data-testid="curves">
       {PANELS.filter((name) => rows.some((r) => r[name] !== undefined)).map((name) => (
-        <Plot key={name} title={name} x={x} series={[{ label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => r[name] ?? null) }]} bad={rows.flatMap((r, i) => (r[name] === null ? [i] : []))} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
+        <Plot key={name} title={name} x={x} series={[...(previous.length ? [{ label: "previous run", colour: "var(--quiet)", values: before(name) }] : []), { label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => r[name] ?? null) }]} bad={rows.flatMap((r, i) => (r[name] === null ? [i] : []))} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
       ))}
     </div>
   );
@@ -150,9 +172,10 @@ export function Drawer() {
   const open = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open").length : 0));
   return (
     <section className={`drawer ${drawer ? "" : "shut"}`} aria-label="drawer">
+      {drawer && <Resizer panel="bottom" />}
       <div className="tabs" role="tablist">
         {TABS.map(([name, words]) => (
-          <button type="button" key={name} role="tab" aria-selected={drawer === name} onClick={() => set({ drawer: drawer === name ? "" : name })}>
+          <button type="button" key={name} role="tab" aria-selected={drawer === name} onClick={() => openDrawer(drawer === name ? "" : name)}>
             {words}
             {name === "doctor" && open > 0 ? ` (${open})` : ""}
           </button>

@@ -1,10 +1,10 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Param } from "../types";
 
 const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
 /** One parameter. The input is sent to the server, which validates it and reports errors. */
-export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => void }) {
+export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => Promise<unknown> }) {
   const isSet = value !== undefined;
   const [typed, setTyped] = useState(text(value));
   const shown = text(value); // compare text, not values: a list is a new object after every change of the graph
@@ -12,10 +12,19 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
   const words = param.type.split(" | ");
   const id = `param-${param.name}`;
   const choice = words.length > 1 && param.legal.startsWith("one of");
+  const sent = useRef("");
+  const send = (next: unknown) => {
+    // A refused value returns to the old one; the error message names the reason.
+    void onSet(next).then((done) => {
+      sent.current = "";
+      if (done === null) setTyped(text(value));
+    });
+  };
   const commit = () => {
-    if (typed === text(value)) return;
-    if (typed.trim() === "") onSet(undefined);
-    else onSet(parsed(typed, param.type));
+    // Enter and the loss of focus that follows are one change.
+    if (typed === text(value) || typed === sent.current) return;
+    sent.current = typed;
+    send(typed.trim() === "" ? undefined : parsed(typed, param.type));
   };
   return (
     <div className={`field ${isSet ? "given" : ""}`}>
@@ -24,9 +33,9 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
         {param.required && !isSet && <em> required</em>}
       </label>
       {param.type === "bool" ? (
-        <input id={id} type="checkbox" checked={Boolean(isSet ? value : param.default)} onChange={(e) => onSet(e.target.checked)} />
+        <input id={id} type="checkbox" checked={Boolean(isSet ? value : param.default)} onChange={(e) => send(e.target.checked)} />
       ) : choice ? (
-        <select id={id} value={text(isSet ? value : param.default)} onChange={(e) => onSet(e.target.value)}>
+        <select id={id} value={text(isSet ? value : param.default)} onChange={(e) => send(e.target.value)}>
           {words.map((word) => (
             <option key={word}>{word}</option>
           ))}
@@ -40,7 +49,7 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
         }} />
       )}
       {isSet && !param.required ? (
-        <button type="button" className="reset" aria-label={`reset ${param.name} to its default`} title={`default: ${text(param.default) || "none"}`} onClick={() => onSet(undefined)}>
+        <button type="button" className="reset" aria-label={`reset ${param.name} to its default`} title={`default: ${text(param.default) || "none"}`} onClick={() => send(undefined)}>
           ↺
         </button>
       ) : (

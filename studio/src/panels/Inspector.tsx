@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { openInside, removeSelected } from "../canvas/Canvas";
 import { ask, checkOf, flatId, get, graphOf, op, set, useStudio } from "../store";
-import type { Summary } from "../types";
+import type { CheckFinding, Summary } from "../types";
 import { endsOf, level, shapeOf, short } from "../words";
 import { Field } from "./Field";
 import { Histogram, Spark } from "./Spark";
@@ -15,6 +15,17 @@ export function Inspector() {
     <aside className="inspector" aria-label="inspector">
       {edge ? <EdgePanel key={edge} target={edge} /> : one && exists ? <NodePanel key={one} id={one} /> : many > 1 ? <ManyPanel /> : <GraphPanel />}
     </aside>
+  );
+}
+
+/** The button that fixes a finding of the check. */
+function Fix({ finding }: { finding: CheckFinding }) {
+  const number = useStudio((s) => checkOf(s)?.findings.indexOf(finding) ?? -1);
+  if (!finding.fix || number < 0) return null;
+  return (
+    <button type="button" className="fix" title={finding.fix} onClick={() => void ask("fix", { doc: get().doc?.doc, finding: number, inside: get().inside })}>
+      Fix: {finding.fix}
+    </button>
   );
 }
 
@@ -40,7 +51,7 @@ function NodePanel({ id }: { id: string }) {
   const [name, setName] = useState(id);
   if (!node) return null;
   const findings = check?.findings.filter((f) => f.node === id || f.nodes.includes(id)) ?? [];
-  const setParam = (param: string, value: unknown) => void op(value === undefined ? { op: "set", id, params: {}, unset: [param] } : { op: "set", id, params: { [param]: value } });
+  const setParam = (param: string, value: unknown) => op(value === undefined ? { op: "set", id, params: {}, unset: [param] } : { op: "set", id, params: { [param]: value } });
   const rename = () => {
     if (name !== id && name) void op({ op: "rename", id, to: name }).then((done) => (done ? set({ selected: [name] }) : setName(id)));
   };
@@ -60,6 +71,14 @@ function NodePanel({ id }: { id: string }) {
           </>
         )}
       </p>
+      {kind?.formula && <p className="formula">{kind.formula}</p>}
+      {(kind?.paper || kind?.file) && (
+        <p className="quiet">
+          {kind.paper && <a href={kind.paper} target="_blank" rel="noreferrer">Paper</a>}
+          {kind.paper && kind.file && " · "}
+          {kind.file && <code>{kind.file}</code>}
+        </p>
+      )}
       {error && (
         <div className="problem" role="alert" data-testid="run-error">
           <b>Failed in tick {error.tick}</b>
@@ -73,7 +92,7 @@ function NodePanel({ id }: { id: string }) {
       )}
       {findings.map((f) => (
         <p key={`${f.code}${f.port}`} className={f.level === "error" ? "problem" : "advice"}>
-          {f.port && <code>{f.port}</code>} {f.message}
+          {f.port && <code>{f.port}</code>} {f.message} <Fix finding={f} />
         </p>
       ))}
       {kind && Object.keys(kind.presets).length > 0 && (
@@ -271,6 +290,7 @@ function GraphPanel() {
   const check = useStudio((s) => checkOf(s));
   const graph = useStudio((s) => graphOf(s));
   const inside = useStudio((s) => s.inside);
+  const seeds = useStudio((s) => s.seeds);
   if (!doc || !graph) return null;
   const errors = check?.findings.filter((f) => f.level === "error") ?? [];
   const lints = check?.findings.filter((f) => f.level === "lint") ?? [];
@@ -289,20 +309,27 @@ function GraphPanel() {
         </p>
       )}
       {inside && <p className="quiet">You are editing a sub-graph. Changes apply everywhere it is used. Press Esc to leave it.</p>}
+      {check?.findings.some((f) => f.fix) && (
+        <button type="button" className="go" data-testid="fix-all" onClick={() => void ask("fix", { doc: doc.doc, inside }).then((done) => done && setTimeout(() => window.dispatchEvent(new Event("studio:fit")), 120))}>
+          Fix all
+        </button>
+      )}
       <ul className="findings">
         {[...errors, ...lints].slice(0, 30).map((f, i) => (
           <li key={i} className={f.level}>
             <button type="button" onClick={() => f.node in graph.nodes && set({ selected: [f.node], edge: "" })}>
               <b>{f.port ? `${f.node}.${f.port}` : f.node}</b> {f.message}
             </button>
+            <Fix finding={f} />
           </li>
         ))}
       </ul>
       {!inside && (
         <>
           <h3>Run</h3>
+          <Field param={{ name: "seeds", type: "1 | 3 | 5 | 10", default: "1", required: true, legal: "one of", help: "Runs of one click, each with the next seed; Runs compares them." }} value={String(seeds)} onSet={(value) => Promise.resolve(set({ seeds: Number(value) }))} />
           {settings.map(([name, type, help]) => (
-            <Field key={name} param={{ name, type, default: null, required: true, legal: type.includes("|") ? "one of" : type, help }} value={doc.graph.run[name]} onSet={(value) => value !== undefined && void op({ op: "run", settings: { [name]: value } })} />
+            <Field key={name} param={{ name, type, default: null, required: true, legal: type.includes("|") ? "one of" : type, help }} value={doc.graph.run[name]} onSet={(value) => (value === undefined ? Promise.resolve(null) : op({ op: "run", settings: { [name]: value } }))} />
           ))}
         </>
       )}

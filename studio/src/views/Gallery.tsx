@@ -1,4 +1,6 @@
-import { ask, newDoc, openDoc, set, useStudio } from "../store";
+import { useState } from "react";
+import { ask, enter, newDoc, openDoc, set, toast, useStudio } from "../store";
+import type { Doc } from "../types";
 import { ago } from "../words";
 import { Thumb } from "./Thumb";
 
@@ -6,6 +8,7 @@ export function Gallery() {
   const templates = useStudio((s) => s.templates);
   const documents = useStudio((s) => s.documents);
   const session = useStudio((s) => s.session);
+  const [renaming, setRenaming] = useState("");
   return (
     <main className="gallery">
       <header>
@@ -14,6 +17,8 @@ export function Gallery() {
         <div className="row">
           <button type="button" className="go" onClick={() => void newDoc({ name: "untitled" })}>New graph</button>
           <button type="button" onClick={() => set({ dialog: "import" })}>Import…</button>
+          <button type="button" onClick={() => set({ dialog: "trash" })}>Trash…</button>
+          <button type="button" onClick={() => set({ tour: 0 })}>Guided tour</button>
         </div>
       </header>
       {documents.length > 0 && (
@@ -22,13 +27,26 @@ export function Gallery() {
           <ul className="documents">
             {documents.map((d) => (
               <li key={d.name}>
-                <button type="button" onClick={() => void openDoc(d.name)}>
-                  <b>{d.name}</b>
-                  <small>
-                    {session?.doc === d.name && ["running", "paused"].includes(session.state) ? session.state : `changed ${ago(d.changed)}`}
-                  </small>
-                </button>
-                <button type="button" className="away" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name })}>✕</button>
+                {renaming === d.name ? (
+                  <form onSubmit={(e) => {
+                    e.preventDefault();
+                    setRenaming("");
+                    const name = String(new FormData(e.currentTarget).get("name") ?? "");
+                    if (name && name !== d.name) void ask("rename", { doc: d.name, name });
+                  }}>
+                    <input name="name" autoFocus aria-label={`new name of ${d.name}`} defaultValue={d.name} onKeyDown={(e) => e.key === "Escape" && setRenaming("")} />
+                  </form>
+                ) : (
+                  <button type="button" onClick={() => void openDoc(d.name)}>
+                    <b>{d.name}</b>
+                    <small>
+                      {session?.doc === d.name && ["running", "paused"].includes(session.state) ? session.state : `changed ${ago(d.changed)}`}
+                    </small>
+                  </button>
+                )}
+                <button type="button" className="away" aria-label={`rename ${d.name}`} title="rename" onClick={() => setRenaming(d.name)}>✎</button>
+                <button type="button" className="away" aria-label={`duplicate ${d.name}`} title="duplicate" onClick={() => void ask<Doc>("duplicate", { doc: d.name }).then((doc) => doc && enter(doc))}>⧉</button>
+                <button type="button" className="away" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name }).then((done) => done !== null && toast(`${d.name} is in the trash; Trash… restores it`))}>✕</button>
               </li>
             ))}
           </ul>

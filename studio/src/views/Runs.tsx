@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { download, Program } from "../panels/Code";
 import { Plot } from "../panels/Plot";
-import { ask, enter, openDoc, toast, useStudio } from "../store";
+import { ask, enter, openDoc, set, showRun, toast, useStudio } from "../store";
 import type { Compared, Doc, Graph, RunPage, RunRow, SearchRow } from "../types";
 import { grouped, short } from "../words";
 import { SearchDetail, SearchList } from "./Searches";
@@ -13,8 +13,10 @@ export function Runs() {
   const [rows, setRows] = useState<RunRow[] | null>(null);
   const [searches, setSearches] = useState<SearchRow[]>([]);
   const [words, setWords] = useState("");
-  const [chosen, setChosen] = useState<string[]>([]);
-  const [shown, setShown] = useState("");
+  const chosen = useStudio((s) => s.compared);
+  const setChosen = (compared: string[]) => set({ compared });
+  const shown = useStudio((s) => s.shownRun);
+  const setShown = showRun;
   const session = useStudio((s) => s.session?.state);
   const load = useCallback(() => {
     void ask<RunRow[]>("runs").then((list) => list && setRows(list));
@@ -60,7 +62,7 @@ export function Runs() {
                   <td>
                     <input type="checkbox" aria-label={`compare ${r.run}`} checked={chosen.includes(r.run)} onChange={(e) => setChosen(e.target.checked ? [...chosen, r.run] : chosen.filter((n) => n !== r.run))} />
                   </td>
-                  <td>
+                  <td className="name">
                     <button type="button" className="link" onClick={() => setShown(r.run)}>{r.run}</button>
                   </td>
                   <td className="env">{r.env.replace(/^surefoot\//, "")}</td>
@@ -108,6 +110,13 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
         <button type="button" disabled={!row.checkpoint || row.state === "running"} onClick={() => void resume()} title={row.checkpoint ? "resume from the last checkpoint" : "the run has no checkpoint"}>Resume</button>
         <button type="button" disabled={!row.graph} onClick={() => void ask<Doc>("open_run", { run: row.run }).then((doc) => doc && enter(doc))}>Open graph</button>
         <button type="button" disabled={!row.graph} onClick={() => void ask<{ text: string; graph: Graph }>("export", { run: row.run, style: "script" }).then((result) => result && setCode(code ? null : result))}>{code ? "Hide code" : "Code"}</button>
+        <button type="button" className="danger" disabled={row.state === "running"} title="moves the run to .trash in the directory of runs" onClick={() => void ask("put_run_away", { run: row.run }).then((done) => {
+          if (done) {
+            toast(`${row.run} is in .trash of the directory of runs`);
+            showRun("");
+          }
+          again();
+        })}>Delete</button>
       </div>
       {code && (
         <div className="code-beside">
@@ -125,8 +134,10 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
             {page.facts.map((f) => (
               <div key={f.label}>
                 <dt>{f.label}</dt>
-                <dd>{f.value}</dd>
-                <small>{f.note}</small>
+                <dd>
+                  {f.value}
+                  <small>{f.note}</small>
+                </dd>
               </div>
             ))}
           </dl>

@@ -1,16 +1,19 @@
-"""A graph as an SVG picture: boxes, ports and edges; delayed edges run below the boxes."""
+"""A graph as an SVG picture, and as a page that carries the graph; delayed edges run below the boxes."""
 
 from __future__ import annotations
 
 from html import escape
 
+from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.model import ABSENT, Edge, Graph
+from surefoot.graph.spec.text import canonical
 
 # Pixels at font size 11: the longest node type fits into the width, a port into a row.
 WIDTH, HEAD, ROW = 170, 34, 18
 GAP, COLUMN_HEIGHT = 70.0, 190.0
+_BEGIN = '<script type="application/json" id="surefoot-graph">'
 _COLOURS = {"RL/PPO": "#0f766e", "RL/Hierarchy": "#7c3aed", "World": "#1d4ed8", "Flow": "#b45309", "Look": "#475569"}
 
 
@@ -54,6 +57,27 @@ def to_svg(graph: Graph) -> str:
         f"<title>{escape(graph.name)}</title>\n"
         f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" height="{height:g}" fill="#f8fafc"/>\n{body}\n</svg>\n'
     )
+
+
+def to_page(graph: Graph) -> str:
+    """Return a HTML page with the picture of a graph and the graph itself, which `graph_of_page` reads back."""
+    # "<" cannot end the script element if it is written as an escape.
+    text = canonical(graph).replace("<", "\\u003c")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(graph.name)}</title></head><body>\n'
+        f"<h1>{escape(graph.name)}</h1>\n<p>{escape(graph.about)}</p>\n{to_svg(graph)}"
+        "<p>Drop this file on the page of <code>surefoot studio</code> to open the graph.</p>\n"
+        f"{_BEGIN}{text}</script>\n</body></html>\n"
+    )
+
+
+def graph_of_page(text: str) -> str:
+    """Return the JSON text of the graph in a page; raise `GraphError` if it has none."""
+    _, begin, rest = text.partition(_BEGIN)
+    content, end, _ = rest.partition("</script>")
+    if not begin or not end:
+        raise GraphError("this page carries no graph; pages that the studio shares do")
+    return content
 
 
 def _ports(graph: Graph, id: str) -> tuple[list[str], list[str]]:

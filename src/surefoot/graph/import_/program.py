@@ -14,6 +14,7 @@ from surefoot.graph.export.standalone import MARK, StandaloneWriter, writer_of
 from surefoot.graph.export.writing import read_literal
 from surefoot.graph.import_.script_reader import ScriptReader
 from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.spec.code_source import problem
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import params_to_json, read_params
 from surefoot.graph.spec.text import FORMAT, MOST_BYTES, from_json, parse_json
@@ -83,16 +84,28 @@ def from_program(text: str) -> Imported:
 
 
 def _edited(text: str, tree: ast.Module, graph: Graph) -> Imported:
-    """Return the graph of an edited standalone program: new Config values are taken over, other changes become Code nodes."""
+    """Return the graph of an edited standalone program: new Config values are taken over, added statements become Code nodes."""
     writer = writer_of(graph)
-    exported = {ast.unparse(each) for each in ast.parse(writer.text()).body}
+    statements = ast.parse(writer.text()).body
+    exported, names = (
+        {ast.unparse(each) for each in statements},
+        {getattr(each, "name", "") for each in statements} - {""},
+    )
     notes: list[str] = []
     for each in tree.body[1:]:
         if isinstance(each, ast.ClassDef) and each.name == "Config":
             _take_values(each, writer, graph)
         elif ast.unparse(each) not in exported:
-            id = f"code_{1 + sum(node.type == 'Code' for node in graph.nodes.values())}"
+            name = getattr(each, "name", "")
             source = "\n".join(text.splitlines()[each.lineno - 1 : each.end_lineno])
+            # A node names a function of the library; a changed copy of it has no place in a graph.
+            why = f"{name} is part of the algorithm" if name in names else problem(source)
+            if why:
+                raise GraphError(
+                    f"line {each.lineno}: {source.splitlines()[0][:60]!r} was edited and cannot become a node: {why}; a graph "
+                    "takes over the values of Config"
+                )
+            id = f"code_{1 + sum(node.type == 'Code' for node in graph.nodes.values())}"
             graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), {"source": source, "once": True}, who=id))
             notes.append(f"line {each.lineno}: {source.splitlines()[0][:60]!r} was edited; it is now the node {id}")
     return Imported(graph, notes)

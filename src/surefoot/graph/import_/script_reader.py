@@ -13,6 +13,7 @@ from typing import Any
 from surefoot.errors import GraphError
 from surefoot.graph.export.writing import read_literal
 from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.spec.code_source import complete, definitions, interface
 from surefoot.graph.spec.declare import NodeType, code_type
 from surefoot.graph.spec.model import ABSENT, Delay, Edge, End, Graph, Node, require_name
 from surefoot.graph.spec.params import read_params
@@ -28,8 +29,7 @@ class ScriptReader:
     """Reads one script; `read` returns its graph and notes on statements that became Code nodes."""
 
     def __init__(self, text: str, tree: ast.Module) -> None:
-        self.lines, self.tree = text.splitlines(), tree
-        self.graph, self.notes = Graph(), list[str]()
+        self.lines, self.tree, self.graph, self.notes = text.splitlines(), tree, Graph(), list[str]()
         self.config: dict[str, Any] = {}
         self.used: set[str] = set()
         """Fields of Config that nodes use."""
@@ -51,6 +51,8 @@ class ScriptReader:
         self.late: list[tuple[End, str, Delay | None, int]] = []
         """(target, variable, delay, line) of edges whose source may come further down."""
 
+        self.defined = definitions(self.lines, tree)
+
     def read(self) -> tuple[Graph, list[str]]:
         train: ast.FunctionDef | None = None
         for statement in self.tree.body:
@@ -71,6 +73,8 @@ class ScriptReader:
                     self.graph.about = about
                 case ast.FunctionDef(name="train"):
                     train = statement
+                case ast.FunctionDef(name=name) if name in self.defined:
+                    continue  # A helper: the Code nodes that call it contain it.
                 case _:
                     self._add_statement(statement, once=True)
         if train is None:
@@ -80,9 +84,8 @@ class ScriptReader:
             if variable not in self.outputs:
                 raise GraphError(f"line {line}: {target} reads {variable!r}, which is not the output of a node")
             self.graph.edges.append(Edge(self.outputs[variable], target, delay))
-        for name in RUN:
-            if name in self.config:
-                setattr(self.graph.run, name, self.config[name])
+        for name in set(RUN) & set(self.config):
+            setattr(self.graph.run, name, self.config[name])
         for name in sorted(set(self.config) - self.used - {*RUN, "into"}):
             self.notes.append(f"Config.{name} belongs to no node and is left out")
         return self.graph, self.notes
@@ -266,8 +269,7 @@ class ScriptReader:
 
     def _add_function(self, each: ast.FunctionDef) -> None:
         """Add a Code node as the export writes it: a function whose last line returns its outputs."""
-        first, last = each.body[0], each.body[-1]
-        outputs: list[str] = []
+        last, outputs = each.body[-1], list[str]()
         end = last.end_lineno
         if isinstance(last, ast.Return):
             end = last.lineno - 1
@@ -275,26 +277,24 @@ class ScriptReader:
             outputs = [part.id for part in parts if isinstance(part, ast.Name)]
         once = self.lines[each.lineno - 1].rstrip().endswith("# in the first tick only")
         id = self.nodes[each.name] = self._new_id(each, each.name)
-        self._add_code(id, self.lines[first.lineno - 1 : end], [arg.arg for arg in each.args.args], outputs, once)
+        source = textwrap.dedent("\n".join(self.lines[each.body[0].lineno - 1 : end]))
+        self._add_code(id, source, [arg.arg for arg in each.args.args], outputs, once)
 
     def _add_statement(self, statement: ast.stmt, *, once: bool) -> None:
         """Add a statement that is not part of a node as a Code node."""
-        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
-        inputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Load) and n.id in self.outputs)
-        # A variable that a later call reads is an output of the Code node.
-        calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
-        later = {arg.id for call in calls for arg in call.args if isinstance(arg, ast.Name)}
-        outputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store) and n.id in later)
+        inputs, outputs = interface(statement, self.outputs, self.tree)
         id = f"code_{1 + sum(node.type == 'Code' for node in self.graph.nodes.values())}"
         lines = self.lines[statement.lineno - 1 : statement.end_lineno]
-        self._add_code(id, lines, list(inputs), list(outputs), once)
+        source, why = complete(textwrap.dedent("\n".join(lines)), inputs, self.defined)
+        where = f"line {statement.lineno}: {lines[0].strip()[:60]!r} is not part of a node"
+        if why:
+            raise GraphError(f"{where} and cannot become one: {why.replace('source', 'it', 1)}")
+        self._add_code(id, source, inputs, outputs, once)
         self.graph.edges += [Edge(self.outputs[name], End(id, name)) for name in inputs]
         self.outputs |= {name: End(id, name) for name in outputs}
-        where = f"line {statement.lineno}: {lines[0].strip()[:60]!r}"
-        self.notes.append(f"{where} is not part of a node; it is now the Code node {id}")
+        self.notes.append(f"{where}; it is now the Code node {id}")
 
-    def _add_code(self, id: str, lines: list[str], inputs: list[str], outputs: list[str], once: bool) -> None:
-        params: dict[str, Any] = {"inputs": inputs, "outputs": outputs, **({"once": True} if once else {})}
-        params["source"] = textwrap.dedent("\n".join(lines))
+    def _add_code(self, id: str, source: str, inputs: list[str], outputs: list[str], once: bool) -> None:
+        params = {"source": source, "inputs": inputs, "outputs": outputs, **({"once": True} if once else {})}
         self.graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), params, who=id))
         self.types[id] = code_type(REGISTRY.get("Code"), id, self.graph.nodes[id].params)

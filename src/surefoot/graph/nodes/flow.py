@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from surefoot.graph.nodes.catalogue import declare
@@ -87,7 +88,7 @@ def _rows(type: Type) -> int | str | None:
 def _with_rows(type: Type, rows: int) -> Type:
     parts = None if type.parts is None else tuple((n, d, (rows, *s[1:])) for n, d, s in type.parts)
     shape = None if type.shape is None else (rows, *type.shape[1:])
-    return Type(type.kind, type.dtype, shape, parts, type.tags)
+    return replace(type, shape=shape, parts=parts)
 
 
 def _split(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:

@@ -26,16 +26,20 @@ def _agent(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
             f"network is {params['network']!r}, which needs the starts of episodes; connect Step.dones with a delay"
         )
         raise Misfit("starts", message)
-    size = params["output_size"]
+    size, choices = params["output_size"], None
     if params["action_space"] == "discrete":
-        dtype, row = "int64", () if isinstance(size, int) else (len(size),)
+        dtype, row, choices = (
+            "int64",
+            () if isinstance(size, int) else (len(size),),
+            size if isinstance(size, tuple) else (size,),
+        )
     else:
         dtype, row = "float32", (size,) if isinstance(size, int) else size
     streams: int | str = obs.parts[0][2][0] if obs.parts else "N"
     # The mask restricts the action; the network does not read it.
     parts = None if obs.parts is None else tuple(part for part in obs.parts if part[0] != MASK)
     return {
-        "policy_output": Type("policy_output", dtype, (streams, *row), parts, obs.tags),
+        "policy_output": Type("policy_output", dtype, (streams, *row), parts, obs.tags, choices),
         "model": Type("model"),
     }
 

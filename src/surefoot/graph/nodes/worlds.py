@@ -50,11 +50,12 @@ def isaac_missing(name: str) -> str:
 
 def world_types(observation: ObservationSpace, action: ActionSpace, streams: int) -> Types:
     """Return the output types of an environment with this many streams."""
+    choices = None
     match action:
         case Discrete():
-            dtype, shape = "int64", (streams,)
+            dtype, shape, choices = "int64", (streams,), (action.n,)
         case MultiDiscrete():
-            dtype, shape = "int64", (streams, len(action.nvec))
+            dtype, shape, choices = "int64", (streams, len(action.nvec)), tuple(action.nvec)
         case Hybrid():
             dtype, shape = "float32", (streams, len(action.nvec) + action.box.size)
         case Box():
@@ -63,7 +64,7 @@ def world_types(observation: ObservationSpace, action: ActionSpace, streams: int
     parts = tuple(sorted((name, box.dtype, (streams, *box.shape)) for name, box in observation.items()))
     raw = frozenset({"raw"})
     return {
-        "sim_handle": Type("world", dtype, shape, parts, raw),
+        "sim_handle": Type("world", dtype, shape, parts, raw, choices),
         "observations": Type("obs", parts=parts, tags=raw),
     }
 
@@ -90,6 +91,10 @@ def _step(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
             f"the environment takes {list(world.shape)} but gets {list(actions.shape)}; set output_size of the agent to the "
             "size of an action",
         )
+    if world.choices is not None and actions.choices is not None and world.choices != actions.choices:
+        right, wrong = (n[0] if len(n) == 1 else list(n) for n in (world.choices, actions.choices))
+        message = f"the environment has {right} actions but the agent chooses among {wrong}"
+        raise Misfit("actions", f"{message}; set output_size of the agent to {right}")
     streams: int | str = world.shape[0] if world.shape else "N"
     obs, flags = Type("obs", parts=world.parts, tags=world.tags), tensor("bool", streams)
     return {
@@ -114,7 +119,7 @@ def _processed(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
     output = inputs.get("policy_output", Type("policy_output"))
     if params["mode"] != "none" and output.dtype == "int64":
         raise Misfit("mode", f"mode is {params['mode']!r} but the agent's actions are discrete; set it to 'none'")
-    return {"actions": Type("tensor", output.dtype, output.shape)}
+    return {"actions": Type("tensor", output.dtype, output.shape, choices=output.choices)}
 
 
 def _normalised(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:

@@ -84,6 +84,8 @@ class Interpreter:
         **run: Any,
     ) -> None:
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
+        # Asked for in every tick.
+        self._last_tick = self.plan.ticks
         self.nodes = build(self.plan, setting=Setting(Path(into), trust))
         self.machine = Machine(self.plan, self.nodes)
         self.trainers = [each.id for each in self.plan.firings if each.declared.trains]
@@ -110,7 +112,7 @@ class Interpreter:
 
     @property
     def finished(self) -> bool:
-        return self.machine.tick >= self.plan.ticks
+        return self.machine.tick >= self._last_tick
 
     def pause(self) -> None:
         """Stop `run` at the end of this tick; may be called from another thread."""
@@ -159,7 +161,7 @@ class Interpreter:
             stop: Called before every tick; return True to stop.
         """
         machine, start, live = self.machine, self.machine.tick, self.live
-        last = self.plan.ticks if ticks is None else min(self.plan.ticks, start + ticks)
+        last = self._last_tick if ticks is None else min(self._last_tick, start + ticks)
         self._paused, self.stopped_by = False, None
         while machine.tick < last and not self._paused and not stop():
             if self._index or self.profile:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ def summary(value: Any) -> dict[str, Any]:
             return {"kind": "table", "entries": {str(k): _plain(v) for k, v in list(value.items())[:64]}}
         return {"kind": "parts", "parts": {str(name): summary(part) for name, part in list(value.items())[:16]}}
     if hasattr(value, "action") and hasattr(value, "log_prob"):
-        names = ("action", "value", "log_prob")
-        return {"kind": "parts", "parts": {name: summary(getattr(value, name)) for name in names}}
+        parts = {name: getattr(value, name) for name in ("action", "value", "log_prob")}
+        parts |= getattr(value, "action_params", {})
+        return {"kind": "parts", "parts": {name: summary(part) for name, part in parts.items()}}
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
@@ -37,6 +39,45 @@ def summary(value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {"kind": "list", "length": len(value)}
     return {"kind": type(value).__name__}
+
+
+def run_and_print(engine: Any, ends: Sequence[str]) -> int:
+    """Run an interpreter to its end, printing the latest values of some outputs; return the number of ticks."""
+    latest: dict[str, tuple[int, Any]] = {}
+    # Twenty prints per run: enough to see a trend, few enough to read.
+    every = max(1, engine.plan.ticks // 20)
+    while not engine.finished:
+        engine.run(1)
+        # In every tick: outputs of a trainer have a value only in the tick of an update.
+        for end in ends:
+            if (value := engine.machine.value(as_end(end))) is not None:
+                latest[end] = engine.ticks, value
+        if engine.ticks % every == 0 or engine.finished:
+            for end in [each for each in ends if each in latest]:
+                tick, value = latest.pop(end)
+                print(f"tick {tick:,}  {end}  {value_line(value)}", flush=True)
+    return engine.ticks
+
+
+def value_line(value: Any) -> str:
+    """Return a value as one line of text: numbers by name, or shape and mean of arrays."""
+    return _line(summary(value))
+
+
+def _line(content: dict[str, Any]) -> str:
+    match content["kind"]:
+        case "table":
+            return "  ".join(
+                f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in content["entries"].items()
+            )
+        case "parts":
+            return "  ".join(f"{name} {_line(part)}" for name, part in content["parts"].items())
+        case "array":
+            return f"{content['shape']} mean {content.get('mean', math.nan):.4g}"
+        case "value":
+            return str(content["value"])
+        case kind:
+            return f"{content['length']} items" if "length" in content else str(kind)
 
 
 def _array(value: np.ndarray) -> dict[str, Any]:

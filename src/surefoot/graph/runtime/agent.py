@@ -62,7 +62,6 @@ class PPOAgentNode(RuntimeNode):
         self.context = self.policy.initial_context(len(observations[names[0]]))
         return self.policy
 
-    @torch.no_grad()
     def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[ActionRecord, ActorCritic]:
         policy = self.policy
         if policy is None:
@@ -88,7 +87,8 @@ class PPOAgentNode(RuntimeNode):
             start=start,
             context=before,
         )
-        out = policy.act(inputs, generator=self.generator, deterministic=self.params.deterministic)
+        with torch.no_grad():
+            out = policy.act(inputs, generator=self.generator, deterministic=self.params.deterministic)
         self.context = out.context
         chosen = ActionRecord(
             action=out.action,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from surefoot.errors import GraphError
 from surefoot.graph.run.execute import execute
 from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
+from surefoot.graph.spec.code_source import as_function
 
 
 class ORNode(RuntimeNode):
@@ -62,12 +62,8 @@ class CodeNode(RuntimeNode):
     """Statements as a function of the variables they read. Engines build one only in a trusted graph."""
 
     def setup(self) -> None:
-        # A function, so that the statements have local variables and tracebacks show their lines.
-        body = textwrap.indent(self.params.source.strip() or "pass", "    ")
-        outputs = self.params.outputs
-        returned = ", ".join(outputs) + "," if outputs else ""
         space: dict[str, Any] = {}
-        execute(f"def code({', '.join(self.params.inputs)}):\n{body}\n    return ({returned})\n", space, "<code node>")
+        execute(as_function(self.params.source, self.params.inputs, self.params.outputs), space, "<code node>")
         self.function: Callable[..., tuple[Any, ...]] = space["code"]
 
     def __call__(self, *values: Any) -> Any:

@@ -54,6 +54,11 @@ class PPOTrainerNode(RuntimeNode):
         if self.ticks is None:
             self.begin(built(model), len(rewards), policy_outputs.obs, curiosity, schedule)
         ticks, learner = built(self.ticks), built(self.learner)
+        if not _are_equal(states, policy_outputs.obs):
+            raise ConfigError(
+                "states differs from what the policy acted on, so the probability ratios would be wrong; connect states to the "
+                "output that the agent's observations are connected to"
+            )
         # With dones alone every end counts as a termination; the check warns about it.
         if truncated is None:
             truncated = np.zeros(len(rewards), bool)
@@ -120,6 +125,15 @@ class PPOTrainerNode(RuntimeNode):
         """Return the parts of a checkpoint."""
         learner = built(self.learner)
         return {**checkpoint_parts(learner), "policy": learner.policy.describe()}
+
+
+def _are_equal(states: Arrays, acted_on: Arrays) -> bool:
+    """Return whether the observations have the same numbers; usually they are the same arrays, which costs nothing."""
+    for name, x in acted_on.items():
+        y = states.get(name)
+        if y is not x and (y is None or y.size != x.size or not np.array_equal(y.reshape(x.shape), x)):
+            return False
+    return True
 
 
 class RNDCuriosityNode(RuntimeNode):

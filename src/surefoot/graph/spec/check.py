@@ -10,7 +10,8 @@ from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.checked import Checked, GraphFinding
 from surefoot.graph.spec.declare import Misfit, NodeType, code_type
-from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
+from surefoot.graph.spec.learning_check import check_learning
+from surefoot.graph.spec.model import ABSENT, MERGE, Edge, End, Graph
 from surefoot.graph.spec.params import complete_params, read_params
 from surefoot.graph.spec.subgraphs import flatten
 from surefoot.graph.spec.types import ANY, TICK, Clock, Type, misfit, when
@@ -28,13 +29,15 @@ def check(graph: Graph) -> Checked:
         return Checked(graph, graph, [GraphFinding(level="error", code="sub-graph", node="", message=str(why))])
     checked = Checked(graph, flat)
     checker = _Checker(checked)
+    if not flat.nodes:
+        checker.report("empty", "", "", "the graph has no nodes; add an Environment, or start from a template")
     if not checker.nodes():
         return checked
     checker.edges()
     checker.inputs()
     checker.share_learning_rate()
     # Each stage needs the result of the one before: inference on a graph with a cycle would not end.
-    for stage in (checker.put_in_order, checker.infer, checker.lint):
+    for stage in (checker.put_in_order, checker.infer, checker.learning, checker.lint):
         if not checked.errors:
             stage()
     return checked
@@ -73,7 +76,8 @@ class _Checker:
             try:
                 self.checked.params[id] = complete_params(declared, node.params, who=id)
             except GraphError as why:
-                self.report("param", id, "", str(why).removeprefix(f"{id}: "))
+                unset = [each.name for each in declared.params if each.required and each.name not in node.params]
+                self.report("param", id, unset[0] if unset else "", str(why).removeprefix(f"{id}: "))
         return len(self.types) == len(self.flat.nodes)
 
     def edges(self) -> None:
@@ -99,7 +103,7 @@ class _Checker:
         other = self.into[node].get(port.name)
         if other is not None:
             sources = f"{other.source} and {edge.source}"
-            self.report("two-sources", node, port.name, f"it has two sources, {sources}; merge them with an OR")
+            self.report("two-sources", node, port.name, f"it has two sources, {sources}; {MERGE}")
             return
         self.into[node][port.name] = edge
         absent = edge.delay is not None and edge.delay.initial is ABSENT
@@ -234,6 +238,10 @@ class _Checker:
     def source_types(self, id: str) -> dict[str, Type]:
         """Return the types of the sources of a node by input."""
         return {name: self.checked.types.get(self._output(edge.source), ANY) for name, edge in self.into[id].items()}
+
+    def learning(self) -> None:
+        for level, node, where, message in check_learning(self.checked, self.types, self.into):
+            self.report("lint" if level == "lint" else "fit", node, where, message, level=level)
 
     def lint(self) -> None:
         for id in self.checked.order:

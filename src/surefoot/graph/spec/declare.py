@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from surefoot.data.kinds import Kind
 from surefoot.errors import GraphError
+from surefoot.graph.spec.code_source import problem
 from surefoot.graph.spec.model import require_name
 from surefoot.graph.spec.types import ANY, CONST, TICK, Clock, Type
 
@@ -117,6 +117,10 @@ class NodeType:
     """module:callable that runs the node."""
     calls: str = ""
     """The library callable behind it, shown to users."""
+    formula: str = ""
+    """What it computes, in one line."""
+    paper: str = ""
+    """Address of the paper that describes it."""
     effect: str = "pure"
     """pure, state, rng or io."""
     needs: tuple[str, ...] = ()
@@ -150,6 +154,9 @@ class NodeType:
         lists = {side: [each.to_json() for each in getattr(self, side)] for side in ("inputs", "outputs", "params")}
         return {name: getattr(self, name) for name in ("name", "category", "summary", "calls", "effect")} | {
             **lists,
+            "formula": self.formula,
+            "paper": self.paper,
+            "file": f"{self.runtime.partition(':')[0].replace('.', '/')}.py" if self.runtime else "",
             "presets": {name: dict(values) for name, values in self.presets.items()},
             "aliases": list(self.aliases),
         }
@@ -238,14 +245,12 @@ class Registry:
 
 def code_type(base: NodeType, id: str, params: Mapping[str, Any]) -> NodeType:
     """Return the type of one Code node: its parameters name the ports that `base` does not have."""
-    try:
-        ast.parse(str(params.get("source", "")))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
-        raise GraphError(f"{id}: source is not valid Python: {why}") from why
     inputs, outputs = (
         tuple(
             Port(require_name(name, f"a port of {id}"), ANY, "A variable of the code.") for name in params.get(side, ())
         )
         for side in ("inputs", "outputs")
     )
+    if why := problem(str(params.get("source", "")), [port.name for port in inputs]):
+        raise GraphError(f"{id}: {why}")
     return replace(base, inputs=inputs, outputs=outputs, source=CONST if params.get("once") else TICK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.errors import GraphError
@@ -10,7 +10,7 @@ from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.check import check, guess_types
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.declare import NodeType, Port, code_type
-from surefoot.graph.spec.model import Delay, Edge, End, Graph, as_end
+from surefoot.graph.spec.model import MERGE, Delay, Edge, End, Graph, as_end
 from surefoot.graph.spec.ops import Op, connect_op
 from surefoot.graph.spec.subgraphs import SUBGRAPH, ports_of
 from surefoot.graph.spec.types import ANY, Type, misfit
@@ -25,19 +25,21 @@ class Fit:
 
     why: str = ""
     delay: bool = False
+    replaces: str = ""
+    """The output that the input is connected to already."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": not self.why, "why": self.why, "delay": self.delay}
+        return {"ok": not self.why, "why": self.why, "delay": self.delay, "replaces": self.replaces}
 
 
 def fits(graph: Graph, source: End | str) -> dict[str, Fit]:
     """Return {input: whether `source` may be connected to it} for all inputs of the graph."""
     source = as_end(source)
     type, upstream = _type_of(graph, source), _upstream(graph, source.node)
+    occupied = {edge.target: str(edge.source) for edge in graph.edges}
+    ends = [(End(id, port.name), port) for id in graph.nodes for port in _inputs(graph, id)]
     return {
-        str(End(id, port.name)): _fit(graph, source, End(id, port.name), type, port, upstream)
-        for id in graph.nodes
-        for port in _inputs(graph, id)
+        str(end): replace(_fit(source, end, type, port, upstream), replaces=occupied.get(end, "")) for end, port in ends
     }
 
 
@@ -47,17 +49,17 @@ def join(graph: Graph, source: End | str, target: End | str) -> Op:
     port = next((each for each in _inputs(graph, target.node) if each.name == target.port), None)
     if port is None:
         raise GraphError(f"{target.node} has no input {target.port!r}")
-    fit = _fit(graph, source, target, _type_of(graph, source), port, _upstream(graph, source.node))
+    edge = next((edge for edge in graph.edges if edge.target == target), None)
+    if edge is not None:
+        raise GraphError(f"{target} is already connected to {edge.source}; remove that edge, or {MERGE}")
+    fit = _fit(source, target, _type_of(graph, source), port, _upstream(graph, source.node))
     if why := fit.why or ("" if fit.delay else _objection(graph, Edge(source, target))):
         raise GraphError(why)
     delay = None if not fit.delay else Delay(READY) if port.type.kind == "trigger" else Delay()
     return connect_op(source, target, delay)
 
 
-def _fit(graph: Graph, source: End, target: End, type: Type, port: Port, upstream: set[str]) -> Fit:
-    edge = next((edge for edge in graph.edges if edge.target == target), None)
-    if edge is not None:
-        return Fit(f"{target} is already connected to {edge.source}; remove that edge, or merge both with an OR")
+def _fit(source: End, target: End, type: Type, port: Port, upstream: set[str]) -> Fit:
     why = misfit(type, port.type)
     if why is not None:
         return Fit(f"{source} does not fit {target}: {why}")

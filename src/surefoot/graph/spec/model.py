@@ -12,6 +12,13 @@ from surefoot.errors import GraphError
 
 # Names become Python variables in exported code (a keyword gets another name there); 64 characters keep lines readable.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Properties that every JavaScript object has already: the editor looks nodes and ports up by name.
+RESERVED = frozenset({"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toString", "valueOf"})
+MERGE = (
+    "use a Batch for rows side by side, such as several environments of one agent, or an OR for one value at a time, such as "
+    "the first and the later ones of a loop"
+)
+"""Advice for an input with two sources."""
 
 
 class Absent:
@@ -146,7 +153,7 @@ class Graph:
                 raise GraphError(f"{edge}: there is no node {end.node!r}; the graph has {_some(self.nodes)}")
         previous = next((old for old in self.edges if old.target == edge.target), None)
         if previous is not None:
-            raise GraphError(f"{edge.target} is already connected to {previous.source}; merge two sources with an OR")
+            raise GraphError(f"{edge.target} is already connected to {previous.source}; {MERGE}")
         self.edges.append(edge)
         return edge
 
@@ -221,6 +228,8 @@ def require_name(name: Any, what: str) -> str:
         raise GraphError(
             f"{what} is called {repr(name)[:60]}; a name begins with a letter and has up to 64 letters, digits and _"
         )
+    if name in RESERVED or name.startswith("__"):
+        raise GraphError(f"{what} is called {name!r}, a reserved name; choose another one")
     return name
 
 

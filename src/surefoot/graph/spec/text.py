@@ -88,7 +88,7 @@ def load_graph(path: Path | str) -> Graph:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise GraphError(f"{path} has {size:,} bytes; a graph has at most {MOST_BYTES:,}")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as why:
         raise GraphError(f"cannot read a graph from {path}: {why}") from why
     try:

@@ -51,6 +51,8 @@ class Type:
     """Parts of the observations; for a policy's output, of the observations that it acted on."""
     tags: frozenset[str] = frozenset()
     """Words such as raw and normalised on which both ends of an edge must agree."""
+    choices: tuple[int, ...] | None = None
+    """Numbers of discrete actions that an environment has or an agent chooses among."""
 
     def tagged(self, *tags: str) -> Type:
         """Return this type with `tags` instead of its tags."""

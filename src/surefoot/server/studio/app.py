@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from surefoot.errors import SurefootError
 from surefoot.server.http.problems import Refused
-from surefoot.server.studio.commands import Studio
+from surefoot.server.studio.commands import Studio, warm_up
 from surefoot.server.studio.guard import TabGuard
 
 log = logging.getLogger("surefoot.studio")
@@ -30,7 +30,8 @@ STATIC = Path(str(files("surefoot.server.studio") / "static"))
 MOST_QUEUED = 256
 LIVE = ("status", "frames")
 PAGE = (
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws:; "
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 # Reports contain inline scripts and data of unknown origin: a sandbox keeps them from the studio's cookie.
@@ -38,6 +39,18 @@ REPORT = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
 CONTENT_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+
+
+# Seconds after the start, in which a browser loads the page.
+WARM_AFTER = 1.5
+
+
+def warm_up_quietly() -> None:
+    """Warm up; a failure is logged, as a run would report it anyway."""
+    try:
+        warm_up()
+    except Exception:
+        log.exception("warming up failed")
 
 
 class Tab:
@@ -57,8 +70,8 @@ class Tab:
 class StudioApp:
     """The studio and its tabs."""
 
-    def __init__(self, root: Path, runs: Path, guard: TabGuard) -> None:
-        self.guard = guard
+    def __init__(self, root: Path, runs: Path, guard: TabGuard, *, warm: bool = False) -> None:
+        self.guard, self.warm = guard, warm
         self.studio = Studio(root, runs, self.tell)
         self.tabs: dict[int, Tab] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -84,6 +97,11 @@ class StudioApp:
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncGenerator[None]:
             self.loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+            if self.warm:
+                # After the page was loaded: importing torch keeps the interpreter busy for seconds.
+                timer = threading.Timer(WARM_AFTER, warm_up_quietly)
+                timer.daemon = True
+                timer.start()
             yield
             await asyncio.to_thread(self.studio.close)
 

@@ -11,14 +11,12 @@ from surefoot.errors import ConfigError, GraphError, RunError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Break
-from surefoot.graph.spec.fit import fits, join
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.spec.ops import Op
-from surefoot.graph.spec.subgraphs import group, ungroup, within
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
 from surefoot.server.studio.doctor_fixes import pinned_on, remedy
-from surefoot.server.studio.graph_files import Desk, Document, moves_of
+from surefoot.server.studio.document_commands import DocumentCommands
+from surefoot.server.studio.graph_files import Desk
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.tuning import Searches
 from surefoot.telemetry.schema import METRICS
@@ -27,6 +25,8 @@ from surefoot.train.rundir.rundir import RunDir
 if TYPE_CHECKING:
     from surefoot.server.studio.session import Session
 
+# Runs that one click starts.
+MOST_SEEDS = 20
 COMMANDS = ("run", "pause", "tick", "node", "update", "stop")
 Tell = Callable[[dict[str, Any]], None]
 
@@ -36,8 +36,13 @@ class Studio:
 
     def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
         self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
+        self.documents = DocumentCommands(self.desk, tell, self._is_busy)
         self.searches = Searches(runs)
         self.session: Session | None = None
+        self.queue: list[tuple[str, Graph, bool]] = []
+        """(document, graph, trust) of the runs with other seeds that follow the active one."""
+        self._starting = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.breaks: list[dict[str, Any]] = []
         self._breaks: list[Break] = []
         self.pace = 0.0
@@ -46,14 +51,14 @@ class Studio:
 
     async def ask(self, tab: int, verb: str, arguments: dict[str, Any]) -> Any:
         """Execute a tab's command. Raise a `SurefootError` if it is not possible."""
-        command = getattr(self, f"do_{verb}", None)
+        command = getattr(self, f"do_{verb}", None) or getattr(self.documents, f"do_{verb}", None)
         if command is None:
             raise ConfigError(f"unknown command {verb[:40]!r}")
         if verb == "watch":
             return self.do_watch(tab=tab, **arguments)
         try:
             result = command(**arguments)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ConfigError(f"{verb} has missing or unknown arguments: {error}") from error
         return await result if asyncio.iscoroutine(result) else result
 
@@ -82,100 +87,39 @@ class Studio:
             "pace": self.pace,
         }
 
-    def do_documents(self) -> list[dict[str, Any]]:
-        return self.desk.names()
-
-    def do_open(self, doc: str) -> dict[str, Any]:
-        return self.desk.get(doc).to_json()
-
-    def do_new(self, name: str = "untitled", template: str = "") -> dict[str, Any]:
-        return self._created(self.desk.from_template(template) if template else self.desk.new(name, Graph(name)))
-
-    def do_import(self, name: str, text: str) -> dict[str, Any]:
-        document, notes = self.desk.from_text(name, text)
-        return self._created(document) | {"notes": notes}
-
-    def do_put_away(self, doc: str) -> None:
-        if self.session is not None and self.session.document == doc and not self.session.over:
-            raise GraphError(f"{doc} is running; stop it first")
-        self.desk.put_away(doc)
-        self.tell({"on": "documents", "documents": self.desk.names()})
-
-    def _created(self, document: Document) -> dict[str, Any]:
-        self.tell({"on": "documents", "documents": self.desk.names()})
-        return document.to_json()
-
-    def do_op(self, doc: str, op: Op, inside: str = "") -> dict[str, Any]:
-        return self._change(doc, {"op": "within", "graph": inside, "do": op} if inside else op)
-
-    def do_connect(self, doc: str, source: str, target: str, inside: str = "") -> dict[str, Any]:
-        op = join(self._graph(doc, inside), source, target)
-        return self.do_op(doc, op, inside) | {"delay": op.get("delay")}
-
-    def do_fits(self, doc: str, source: str, inside: str = "") -> dict[str, Any]:
-        return {end: fit.to_json() for end, fit in fits(self._graph(doc, inside), source).items()}
-
-    def do_group(self, doc: str, ids: list[str], name: str, inside: str = "") -> dict[str, Any]:
-        if name in self.desk.get(doc).graph.graphs:
-            raise GraphError(f"a sub-graph {name[:40]!r} already exists; use another name")
-        op = group(self._graph(doc, inside), ids, name)
-        return self._change(doc, within(op, inside) if inside else op)
-
-    def do_ungroup(self, doc: str, id: str, inside: str = "") -> dict[str, Any]:
-        op = ungroup(self._graph(doc, inside), id, self.desk.get(doc).graph)
-        return self._change(doc, within(op, inside) if inside else op)
-
-    def do_undo(self, doc: str) -> bool:
-        return self._after_history(doc, self.desk.get(doc).undo())
-
-    def do_redo(self, doc: str) -> bool:
-        return self._after_history(doc, self.desk.get(doc).redo())
-
-    def do_go_to(self, doc: str, number: int) -> bool:
-        self.desk.get(doc).go_to(int(number))
-        return self._after_history(doc, True)
-
-    def do_history(self, doc: str) -> list[dict[str, Any]]:
-        return self.desk.get(doc).past()
-
     def do_apply(self, doc: str, rule: str) -> dict[str, Any]:
         """Apply the doctor's advice for a finding of the run."""
         finding = self.session.findings.get(rule) if self.session is not None else None
         if finding is None:
             raise GraphError(f"the run has no finding {rule[:20]!r}")
-        return self._change(doc, remedy(self.desk.get(doc).graph, finding["patch"]))
+        return self.documents.change(doc, remedy(self.desk.get(doc).graph, finding["patch"]))
 
-    def _graph(self, doc: str, inside: str) -> Graph:
-        graph = self.desk.get(doc).graph
-        if not inside:
-            return graph
-        if inside not in graph.graphs:
-            raise GraphError(f"unknown sub-graph {inside[:40]!r}")
-        return graph.graphs[inside]
+    async def do_start(self, doc: str, paused: bool = False, trust: bool = False, seeds: int = 1) -> dict[str, Any]:
+        """Start a run; with several `seeds` the others follow one after the other."""
+        graph = self._room(doc).copy()
+        self._starting = doc
+        try:
+            # Importing torch takes seconds: the page shows that the run is about to start.
+            self.tell({"on": "starting", "doc": doc})
+            make = await asyncio.to_thread(_sessions)
+        finally:
+            self._starting = ""
+        self._loop, self.queue = asyncio.get_running_loop(), []
+        for number in range(1, min(int(seeds), MOST_SEEDS)):
+            later = graph.copy()
+            later.run.seed += number
+            self.queue.append((doc, later, trust))
+        return self._begin(make(doc, graph, self.library.root, self._forward, trust=trust, paused=paused))
 
-    def _change(self, doc: str, op: Op) -> dict[str, Any]:
-        document = self.desk.get(doc)
-        document.do(op)
-        if (moves := moves_of(op)) is not None:
-            counts = {"done": len(document.history.done), "undone": 0, "version": document.version}
-            self.tell({"on": "moved", "doc": doc, "moves": moves, "inside": op.get("graph", ""), **counts})
-        else:
-            self.tell({"on": "doc", **document.to_json()})
-        return {"version": document.version}
+    def _room(self, doc: str) -> Graph:
+        """Return the graph to run; raise `GraphError` if another run is active."""
+        active = self._starting or (self.session.document if self.session is not None and not self.session.over else "")
+        if active:
+            raise GraphError(f"{active} is running; stop it first")
+        return self.desk.get(doc).graph
 
-    def _after_history(self, doc: str, changed: bool) -> bool:
-        if changed:
-            self.tell({"on": "doc", **self.desk.get(doc).to_json()})
-        return changed
-
-    async def do_start(self, doc: str, paused: bool = False, trust: bool = False) -> dict[str, Any]:
-        make = await asyncio.to_thread(_sessions)
-        return self._begin(make(doc, *self._room(doc), trust=trust, paused=paused))
-
-    def _room(self, doc: str) -> tuple[Graph, Path, Tell]:
-        if self.session is not None and not self.session.over:
-            raise GraphError(f"{self.session.document} is running; stop it first")
-        return self.desk.get(doc).graph, self.library.root, self._forward
+    def _is_busy(self, doc: str) -> bool:
+        return self.session is not None and self.session.document == doc and not self.session.over
 
     def _begin(self, session: Session) -> dict[str, Any]:
         self.session = session
@@ -186,11 +130,22 @@ class Studio:
         self.tell({"on": "session", "session": self._session_json()})
         return {"run": session.keeper.directory.name}
 
+    def _next_seed(self) -> None:
+        """Start the next run of the queue; a run that was stopped by hand or failed empties the queue."""
+        if self.session is None or self.session.state != "finished" or not self.queue:
+            self.queue = []
+            return
+        doc, graph, trust = self.queue.pop(0)
+        self._begin(_sessions()(doc, graph, self.library.root, self._forward, trust=trust))
+
     def _forward(self, message: dict[str, Any]) -> None:
         """Forward an event of the run to the tabs; called in the run's thread."""
         if message["on"] == "finding":
             message["finding"] = self._pinned(message["doc"], message["finding"])
         self.tell(message)
+        # The last message of a run comes after its files are closed.
+        if message.get("end") and self.queue and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._next_seed)
 
     def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
         return finding | {"node": pinned_on(self.desk.get(doc).graph, finding["patch"])}
@@ -199,7 +154,8 @@ class Studio:
         if self.session is None:
             return None
         session = self.session.to_json()
-        return session | {"findings": [self._pinned(self.session.document, each) for each in session["findings"]]}
+        findings = [self._pinned(self.session.document, each) for each in session["findings"]]
+        return session | {"findings": findings, "waiting": len(self.queue)}
 
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:
@@ -239,6 +195,11 @@ class Studio:
     async def do_runs(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self.library.rows)
 
+    async def do_put_run_away(self, run: str) -> dict[str, Any]:
+        """Move a run to runs/.trash."""
+        await asyncio.to_thread(self.library.put_away, run)
+        return {"run": run}
+
     async def do_curves(self, run: str) -> dict[str, Any]:
         return await asyncio.to_thread(self.library.curves, run)
 
@@ -247,7 +208,7 @@ class Studio:
 
     def do_open_run(self, run: str) -> dict[str, Any]:
         """Open the graph of a run as a new document."""
-        return self._created(self.desk.new(run, self.library.graph_of(run)))
+        return self.documents.created(self.desk.new(run, self.library.graph_of(run)))
 
     async def do_resume(self, run: str) -> dict[str, Any]:
         directory: RunDir = self.library.get(run)
@@ -261,8 +222,8 @@ class Studio:
         if not any(each["name"] == doc for each in self.desk.names()):
             doc = self.desk.new(doc or run, graph).name
         make = await asyncio.to_thread(_sessions)
-        _, runs, tell = self._room(doc)
-        return self._begin(make(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
+        self._room(doc)
+        return self._begin(make(doc, graph, self.library.root, self._forward, resume=directory)) | {"doc": doc}
 
     async def do_searches(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self.searches.rows)
@@ -273,7 +234,19 @@ class Studio:
     async def do_open_search(self, search: str) -> dict[str, Any]:
         """Open the winner's graph as a new document."""
         graph = await asyncio.to_thread(self.searches.best_graph, search)
-        return self._created(self.desk.new(f"{search}-best", graph))
+        return self.documents.created(self.desk.new(f"{search}-best", graph))
+
+
+def warm_up() -> None:
+    """Import torch and run one update, so that the first run of a person starts in a fraction of a second."""
+    from surefoot.graph.run.interpreter import Interpreter
+
+    graph = template("cartpole")
+    graph.remove("print")
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 32}
+    _sessions()
+    with Interpreter(graph, total_steps=64) as run:
+        run.run_to_update()
 
 
 def _sessions() -> type[Session]:

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.export.svg import graph_of_page
 from surefoot.graph.spec.check import check, guess_types
+from surefoot.graph.spec.fixes import fix_of
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import History, Op, digest
 from surefoot.graph.spec.text import canonical, load_graph, to_json
 from surefoot.graph.templates import template
 
+MOST_FIXES, MOST_NODES = 16, 60
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
 
 
@@ -92,10 +95,14 @@ class Document:
 
 
 def checked_json(graph: Graph) -> dict[str, Any]:
-    """Return the findings of the check; for an unfinished graph with the types that can be inferred."""
+    """Return the findings of the check with their fixes in words; of an unfinished graph, the types that can be inferred."""
     checked = check(graph)
-    result = checked.to_json()
-    return result if not checked.errors else result | {"outputs": guess_types(checked).to_json()["outputs"]}
+    guess, result = guess_types(checked), checked.to_json()
+    # Fixes of connections are tried out, so only those of the first findings are offered, and none in large graphs.
+    for finding, row in zip(checked.findings[:MOST_FIXES], result["findings"], strict=False):
+        op = fix_of(graph, finding, guess) if len(graph.nodes) <= MOST_NODES else None
+        row["fix"] = "" if op is None else words(op)
+    return result if not checked.errors else result | {"outputs": guess.to_json()["outputs"]}
 
 
 WORDS = {
@@ -164,9 +171,7 @@ class Desk:
     def new(self, name: str, graph: Graph) -> Document:
         """Create a document; a number is added to a name that exists."""
         base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
-        free, number = base, 2
-        while self._file(free).exists():
-            free, number = f"{base}-{number}", number + 1
+        free = self._free(base)
         # The history of a deleted document with this name must not become part of the new one.
         self._file(free).parent.joinpath(".history", f"{free}.ndjson").unlink(missing_ok=True)
         self.open_ones[free] = Document(free, self._file(free), graph)
@@ -177,23 +182,65 @@ class Desk:
         return self.new(name, template(name))
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
-        """Create a document from a graph's JSON, a ComfyUI workflow or an exported program; return it with the notes."""
+        """Create a document from a graph's JSON or page, a ComfyUI workflow or an exported program; return it with the notes."""
         # Imported late: they import torch, which would delay the page.
         from surefoot.graph.import_.program import from_json_text, from_program
 
+        if text.lstrip().startswith("<"):
+            text = graph_of_page(text)
         imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
         return self.new(name, imported.graph), list(imported.notes)
 
     def put_away(self, name: str) -> None:
         """Move a document and its history to .trash."""
         document = self.get(name)
-        trash = self.root / ".trash" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        # Nanoseconds: two graphs of one name may be deleted within a second.
+        trash = self.root / ".trash" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9}"
         trash.mkdir(parents=True)
         log = document.history.file
         os.replace(document.file, trash / document.file.name)
         if log is not None and log.exists():
             os.replace(log, trash / log.name)
         del self.open_ones[name]
+
+    def trash(self) -> list[dict[str, Any]]:
+        """Return the documents in .trash, the last one first."""
+        files = sorted(self.root.glob(".trash/*/*.json"), key=lambda file: -file.parent.stat().st_mtime)
+        return [{"item": f.parent.name, "name": f.stem, "changed": f.parent.stat().st_mtime} for f in files]
+
+    def restore(self, item: str) -> Document:
+        """Move a document of .trash back, with its history; a number is added to a name that exists."""
+        file = next((f for f in self.root.glob(".trash/*/*.json") if f.parent.name == item), None)
+        if file is None:
+            raise GraphError(f"there is no {item[:60]!r} in the trash")
+        name = self._free(file.stem)
+        self._take(file, file.with_suffix(".ndjson"), name)
+        file.parent.rmdir()
+        return self.get(name)
+
+    def rename(self, name: str, to: str) -> Document:
+        """Rename a document and its history."""
+        document, target = self.get(name), self._file(to)
+        if target.exists():
+            raise GraphError(f"there is already a graph {to!r}")
+        log = document.history.file
+        assert log is not None
+        del self.open_ones[name]
+        self._take(document.file, log, to)
+        return self.get(to)
+
+    def _take(self, file: Path, log: Path, name: str) -> None:
+        history = self.root / ".history" / f"{name}.ndjson"
+        history.parent.mkdir(exist_ok=True)
+        if log.exists():
+            os.replace(log, history)
+        os.replace(file, self._file(name))
+
+    def _free(self, base: str) -> str:
+        free, number = base, 2
+        while self._file(free).exists():
+            free, number = f"{base}-{number}", number + 1
+        return free
 
     def _file(self, name: str) -> Path:
         if not NAME.fullmatch(name):

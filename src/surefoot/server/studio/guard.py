@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import hmac
+import os
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.problems import Refused
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
 def new_token() -> str:
     """Return a random token."""
     return secrets.token_urlsafe(24)
+
+
+def stored_token(directory: Path) -> str:
+    """Return the token of a studio's directory, created at the first start: tabs reconnect after a restart.
+
+    Only the owner may read the file; one with other permissions or contents is replaced.
+    """
+    file = directory / "graphs" / ".token"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_file() and not file.is_symlink() and file.stat().st_mode & 0o077 == 0:
+        token = file.read_text(encoding="utf-8").strip()
+        if _TOKEN.fullmatch(token):
+            return token
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(token := new_token())
+    return token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,15 @@ class Library:
         if not file.exists():
             raise RunError(f"{name} is not a run of a graph; use `surefoot resume {name}` or `surefoot report {name}`")
         return load_graph(file)
+
+    def put_away(self, name: str) -> None:
+        """Move a run to .trash in the directory of runs."""
+        run = self.get(name)
+        if is_locked(run):
+            raise RunError(f"{name} is running; stop it first")
+        trash = self.root / ".trash"
+        trash.mkdir(exist_ok=True)
+        os.replace(run.path, trash / f"{name}-{time.time_ns()}")
 
     def resume_by_command(self, name: str) -> None:
         """Resume a run of `surefoot train` in a new process."""

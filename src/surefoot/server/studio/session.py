@@ -29,7 +29,7 @@ FRAME = 0.04
 # Profile between every tenth status message and the next only: profiling slows the engine down.
 PROFILED = 10
 # Seconds between two checkpoints: the most that a crash of the browser's machine loses.
-SAVE_EVERY = 20.0
+SAVE_EVERY, SAVE_FIRST = 20.0, 3.0
 # Longest sleep of a paced run, so that it reacts to commands.
 MOST_SECONDS = 0.25
 
@@ -150,7 +150,8 @@ class Session:
         self.scenes: list[EnvScene] = scenes_of(self.engine)
         self._last = (time.monotonic(), 0)
         self._next_number = self._next_frame = 0.0
-        self._saved, self._statuses, self._slept_to = time.monotonic(), 0, 0.0
+        # The first checkpoint comes early: a run that is killed soon can be resumed, too.
+        self._saved, self._statuses, self._slept_to = time.monotonic() - SAVE_EVERY + SAVE_FIRST, 0, 0.0
         if self.keeper.checkpoint is not None:
             restore(self.engine, self.keeper.checkpoint.parts["graph"])
         self.state = "running" if self._goal else "paused"
@@ -300,4 +301,6 @@ class Session:
                 engine.close()
         finally:
             self.keeper.close(reason, message)
-            self.tell({"on": "status", **self._status(), "values": {}, "news": self.curves.take()})
+            # Steps of an unfinished rollout are not in the record; the page shows the number that the record has.
+            self._numbers["env_steps"] = self.keeper.recorder.env_steps
+            self.tell({"on": "status", "end": True, **self._status(), "values": {}, "news": self.curves.take()})

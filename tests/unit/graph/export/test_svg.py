@@ -2,8 +2,12 @@
 
 import xml.etree.ElementTree as ET
 
-from surefoot.graph.export.svg import to_svg
+import pytest
+
+from surefoot.errors import GraphError
+from surefoot.graph.export.svg import graph_of_page, to_page, to_svg
 from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import parse_graph
 from surefoot.graph.templates import template
 
 
@@ -18,3 +22,13 @@ def test_a_picture_is_well_formed_shows_every_node_and_escapes_its_words() -> No
     graph.layout = {}
     ET.fromstring(to_svg(graph))
     ET.fromstring(to_svg(Graph()))
+
+
+def test_a_page_carries_its_graph_whatever_its_text_contains() -> None:
+    graph = template("cartpole")
+    graph.about = "</script><script>alert(1)</script>"
+    page = to_page(graph)
+    assert page.count("<script") == 1
+    assert parse_graph(graph_of_page(page)) == graph
+    with pytest.raises(GraphError, match="carries no graph"):
+        graph_of_page("<html></html>")

@@ -7,6 +7,8 @@ from surefoot.graph.export.block import split_block
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.import_.program import from_program
+from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.spec.check import check
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
 from surefoot.learn.schedule import Linear
@@ -56,12 +58,51 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
     result = from_program(
         text.replace("epochs: int = 20", "epochs: int = 3")
         .replace("lr_end: float = 0.0", "lr_end: float = 1e-05")
-        .replace("norm = self.optimizer.clip(knobs.max_grad_norm)", "norm = self.optimizer.clip(1.0)")
+        .replace("import argparse", "import argparse\nprint('edited')", 1)
     )
     assert result.graph.nodes["trainer"].params["epochs"] == 3
     assert result.graph.nodes["trainer"].params["lr"] == Linear(0.001, 1e-05)
-    assert "class PolicyTrainer" in result.graph.nodes["code_1"].params["source"]
+    assert result.graph.nodes["code_1"].params["source"] == "print('edited')"
     assert "was edited" in result.notes[0]
+    changed = text.replace("norm = self.optimizer.clip(knobs.max_grad_norm)", "norm = self.optimizer.clip(1.0)")
+    line = 1 + changed.splitlines().index("class PolicyTrainer:")
+    with pytest.raises(GraphError, match=f"line {line}: .* PolicyTrainer is part of the algorithm.*values of Config"):
+        from_program(changed)
+
+
+# The line before which a script is edited: the last one of a tick.
+LAST = "        either_b = step_observations\n"
+
+
+def edited_script(*lines: str, above: str = "") -> str:
+    text = to_script(template("cartpole"), fuse=False)
+    assert LAST in text
+    body = "".join(f"        {line}\n" for line in lines)
+    return text.replace(LAST, body + LAST).replace("@dataclass", f"{above}@dataclass", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("if step_rewards.sum() > 3: break", "'break' outside loop"),
+        ("if step_rewards.sum() > 3: continue", "'continue' not properly in loop"),
+        ("print(mystery)", "reads 'mystery', which is neither an input nor defined"),
+    ],
+)
+def test_a_line_that_cannot_run_as_a_node_is_named_at_the_import(line: str, message: str) -> None:
+    text = edited_script(line)
+    number = 1 + text.splitlines().index(f"        {line}")
+    with pytest.raises(GraphError, match=f"line {number}: .*{message}"):
+        from_program(text)
+
+
+def test_an_edited_script_that_is_accepted_also_runs() -> None:
+    """The added line uses an import and a helper of the program, which the Code node takes along."""
+    helper = "import math\n\n\ndef double(x):\n    return math.floor(2 * x)\n\n\n"
+    imported = from_program(edited_script("twice = double(step_rewards.sum())", above=helper))
+    assert check(imported.graph).errors == []
+    with Interpreter(imported.graph, total_steps=256, trust=True) as run:
+        assert run.run_to_update()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def outputs(name: str, inputs: dict[str, Type], **params: object) -> dict[str, T
 
 def test_the_output_of_an_agent_has_one_row_per_copy() -> None:
     discrete = outputs("PPOAgentNode", {"observations": OBS}, input_size=4, output_size=2, action_space="discrete")
-    assert discrete["policy_output"] == Type("policy_output", "int64", (8,), OBS.parts, OBS.tags)
+    assert discrete["policy_output"] == Type("policy_output", "int64", (8,), OBS.parts, OBS.tags, (2,))
     continuous = outputs("PPOAgentNode", {"observations": OBS}, input_size=4, output_size=3)
     assert continuous["policy_output"].shape == (8, 3)
     assert continuous["policy_output"].dtype == "float32"

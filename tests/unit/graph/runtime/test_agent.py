@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from surefoot.graph.run.live_values import summary
 from surefoot.graph.runtime.agent import PPOAgentNode
 
 OBS = {"obs": np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)}
@@ -48,3 +49,15 @@ def test_a_restored_agent_continues_with_the_same_actions(path: str) -> None:
     second(OBS)
     second.restore(saved)
     assert np.array_equal(np.asarray(second(OBS)[0].action), expected)
+
+
+def test_the_kernel_path_has_the_parameters_of_the_distribution_too() -> None:
+    """The same weights on both paths, so the parameters must agree."""
+    for space, names in (("discrete", ["probs"]), ("continuous", ["mean", "std"])):
+        params = {"input_size": 4, "output_size": 2, "action_space": space, "hidden": [8]}
+        expected = PPOAgentNode(**params, path="torch")(OBS)[0].action_params
+        chosen = PPOAgentNode(**params, path="auto")(OBS)[0]
+        assert list(chosen.action_params) == names
+        for name in names:
+            assert torch.allclose(chosen.action_params[name], expected[name])
+        assert set(summary(chosen)["parts"]) == {"action", "value", "log_prob", *names}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from surefoot.errors import FiringError
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
@@ -48,3 +49,20 @@ def test_memory_and_curiosity_and_a_schedule_can_be_drawn() -> None:
     compiled = Compiled(graph)
     compiled.run()
     assert compiled.sha256() == digits
+
+
+def test_states_that_the_policy_did_not_act_on_are_refused_in_the_first_tick() -> None:
+    """Code hides where the values come from, so only the run can tell."""
+    graph = small()
+    graph.disconnect("trainer.states")
+    graph.add("other", "Code", source="out = {'obs': seen['obs'] + 1}", inputs=["seen"], outputs=["out"])
+    graph.connect("either.output", "other.seen")
+    graph.connect("other.out", "trainer.states")
+    with (
+        Interpreter(graph, trust=True) as run,
+        pytest.raises(FiringError, match="differs from what the policy acted on"),
+    ):
+        run.run_to_update()
+    graph.nodes["other"].params["source"] = "out = {'obs': seen['obs'].copy()}"
+    with Interpreter(graph, trust=True) as run:
+        assert run.run_to_update()

@@ -27,7 +27,7 @@ def test_rates_shapes_and_order_are_worked_out() -> None:
     result = check(template("cartpole"))
     assert result.order == ["env", "either", "agent", "action", "step", "trainer", "print"]
     assert str(result.types[End("env", "observations")]) == "obs {obs [8, 4] float32} raw"
-    assert result.types[End("action", "actions")] == Type("tensor", "int64", (8,))
+    assert result.types[End("action", "actions")] == Type("tensor", "int64", (8,), choices=(2,))
     assert result.clocks[End("env", "observations")] == ONCE
     assert result.clocks[End("env", "sim_handle")] == CONST
     assert result.clocks[End("trainer", "training_complete")] == every(32)

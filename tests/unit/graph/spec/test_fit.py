@@ -60,8 +60,10 @@ def test_a_loop_that_no_first_value_could_open_is_refused() -> None:
 
 
 def test_an_input_that_is_taken_says_from_where() -> None:
-    result = fits(template("cartpole"), "env.observations")
-    assert "connected to either.output" in result["agent.observations"].why
+    graph = template("cartpole")
+    assert fits(graph, "env.observations")["agent.observations"].replaces == "either.output"
+    with pytest.raises(GraphError, match="connected to either.output"):
+        join(graph, "env.observations", "agent.observations")
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -9,7 +9,7 @@ from surefoot.graph.templates import template
 
 def test_an_input_has_one_edge() -> None:
     graph = template("cartpole")
-    with pytest.raises(GraphError, match="merge two sources with an OR"):
+    with pytest.raises(GraphError, match="use a Batch .* or an OR"):
         graph.connect("env.observations", "agent.observations")
     with pytest.raises(GraphError, match="there is no node 'ghost'"):
         graph.connect("ghost.x", "agent.observations")
@@ -44,3 +44,9 @@ def test_ends_and_names_are_checked() -> None:
         with pytest.raises(GraphError, match="letters, digits and _"):
             require_name(name, "a node")
     assert Absent() is ABSENT
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString", "__x"])
+def test_names_that_every_javascript_object_has_are_refused(name: str) -> None:
+    with pytest.raises(GraphError, match="reserved name"):
+        Graph().add(name, "OR")

@@ -1,12 +1,13 @@
 """What a tab can ask for, without a socket; and the page that is shipped."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
 from surefoot.errors import ConfigError, GraphError, RunNotFound
-from surefoot.server.studio.commands import Studio
+from surefoot.server.studio.commands import Studio, warm_up
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -96,3 +97,27 @@ def test_nodes_inside_a_sub_graph_become_one_and_are_taken_apart_again(studio) -
     for _ in range(2):
         ask(studio, "undo", doc=doc)
     assert studio.desk.get(doc).graph.sha256() == before
+
+
+def test_several_seeds_run_one_after_the_other(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    ask(studio, "op", doc=doc, op={"op": "run", "settings": {"total_steps": 256, "seed": 7}})
+
+    async def all_three() -> list[int]:
+        await studio.ask(1, "start", {"doc": doc, "seeds": 3})
+        for _ in range(2000):
+            await asyncio.sleep(0.02)
+            if studio.session.over and not studio.queue:
+                break
+        return [run["seed"] for run in map(seed_of, await studio.ask(1, "runs", {}))]
+
+    def seed_of(row: dict) -> dict:
+        return studio.library.get(row["run"]).read_header()["spec"]
+
+    assert sorted(asyncio.run(all_three())) == [7, 8, 9]
+    assert [m["doc"] for m in studio.told if m["on"] == "starting"] == [doc]
+
+
+def test_a_warm_studio_has_run_an_update() -> None:
+    warm_up()
+    assert "torch" in sys.modules

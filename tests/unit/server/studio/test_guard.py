@@ -3,7 +3,7 @@
 import pytest
 
 from surefoot.server.http.problems import Refused
-from surefoot.server.studio.guard import TabGuard
+from surefoot.server.studio.guard import TabGuard, stored_token
 
 GUARD = TabGuard(port=8765, token="t" * 24)
 HOST, ORIGIN = (b"host", b"127.0.0.1:8765"), (b"origin", b"http://127.0.0.1:8765")
@@ -37,3 +37,14 @@ def test_the_cookie_holds_the_token_and_names_the_port() -> None:
 
 def test_tokens_are_not_repeated() -> None:
     assert TabGuard(port=1).token != TabGuard(port=1).token
+
+
+def test_a_directory_keeps_its_token_unless_others_can_read_it(tmp_path) -> None:
+    token = stored_token(tmp_path)
+    file = tmp_path / "graphs" / ".token"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert stored_token(tmp_path) == token
+    file.chmod(0o644)
+    assert stored_token(tmp_path) != token
+    file.write_text("short")
+    assert len(stored_token(tmp_path)) == 32

@@ -31,3 +31,16 @@ def test_a_name_that_is_no_run_here_is_refused(tmp_path, name) -> None:
 def test_nothing_cannot_be_compared(tmp_path) -> None:
     with pytest.raises(RunError, match="select runs"):
         Library(tmp_path).compare([], "return")
+
+
+def test_a_run_is_put_away_unless_it_is_running(tmp_path) -> None:
+    session, heard = started(small(), tmp_path, paused=True)
+    heard.until(session, "paused")
+    library = Library(tmp_path)
+    (row,) = library.rows()
+    with pytest.raises(RunError, match="is running"):
+        library.put_away(row["run"])
+    session.close()
+    library.put_away(row["run"])
+    assert library.rows() == []
+    assert len(list((tmp_path / ".trash").iterdir())) == 1

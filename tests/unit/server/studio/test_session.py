@@ -1,11 +1,15 @@
 """A graph at work in a thread: commands, breaks, failures, what stays of it."""
 
+import time
+
 import pytest
 
 from surefoot.errors import GraphError
 from surefoot.server.studio.commands import breaks_of
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.session import Session
+from surefoot.telemetry.export.run_facts import gather, number
+from surefoot.telemetry.reader import load_curves
 
 from .session_cases import Heard, small, started, stopped_at
 
@@ -41,8 +45,11 @@ def test_a_condition_stops_the_run(tmp_path) -> None:
 
 def test_a_node_that_fails_is_named_with_what_it_was_given(tmp_path) -> None:
     graph = small()
-    graph.nodes["agent"].params["output_size"] = 3
-    session, heard = started(graph, tmp_path)
+    graph.disconnect("step.actions")
+    graph.add("wrong", "Code", source="out = actions + 5", inputs=["actions"], outputs=["out"])
+    graph.connect("action.actions", "wrong.actions")
+    graph.connect("wrong.out", "step.actions")
+    session, heard = started(graph, tmp_path, trust=True)
     heard.until(session, "failed")
     session.close()
     assert session.error is not None
@@ -51,3 +58,18 @@ def test_a_node_that_fails_is_named_with_what_it_was_given(tmp_path) -> None:
     (row,) = Library(tmp_path).rows()
     assert (row["state"], row["env"]) == ("error", "CartPole-v1")
     assert "failed in tick 0" in row["finding"]
+
+
+def test_one_run_has_one_score_and_one_number_of_steps_everywhere(tmp_path) -> None:
+    graph = small()
+    graph.run.total_steps = 8 * 8 * 400
+    session, heard = started(graph, tmp_path)
+    while session.keeper.recorder.updates < 60:
+        time.sleep(0.005)
+    session.close()
+    heard.until(session, "stopped")
+    library = Library(tmp_path)
+    (row,) = library.rows()
+    tiles = {name: value for name, value, _ in gather(load_curves(tmp_path / row["run"]), running=False).tiles}
+    assert tiles["score"] == number(row["return"])
+    assert int(tiles["env steps"].replace(",", "")) == row["env_steps"] == session.to_json()["env_steps"]
