@@ -100,6 +100,9 @@ bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR 
 	$(BIN)/python benchmarks/speed_chart.py
 	$(BIN)/python benchmarks/tables.py
 
+sb3-suite: setup  ## Stable-Baselines3's own tests against surefoot.sb3; SB3=DIR is a copy of its repository, needs pandas
+	$(BIN)/python benchmarks/sb3_suite.py $(SB3) $(ARGS)
+
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
 
@@ -150,8 +153,8 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
-bench-prompts: setup  ## which mutation a prompt needs: held-out prompts, 5 seeds, four baselines; ARGS="--data DIR"
-	$(BIN)/python benchmarks/prompts.py $(ARGS)
+bench-prompts: setup  ## do mutations lose words of a prompt? DATA=DIR with prompts.jsonl
+	$(BIN)/python benchmarks/prompts_content.py --data $(DATA) $(ARGS)
 
 bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
 	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)

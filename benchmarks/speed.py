@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import PEERS
+from surefoot.native import instruction_set
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE / "workloads"
@@ -209,17 +210,19 @@ def help_cpu_seconds() -> float:
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """{workload: {about, sides: {side: {runs, median}}}}, one round of everything after the other."""
+    """{workload: {about, rounds, load, sides: {side: {runs, median}}}}; the sides take turns in every round."""
     chosen, core = sides(args), None
     if hasattr(os, "sched_setaffinity"):
         core = max(os.sched_getaffinity(0))
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {w: {s: [] for s in each} for w, each in chosen.items()}
+    loads: dict[str, list[float]] = {workload: [] for workload in chosen}
     rounds = max(args.seeds if workload == "W4" else args.rounds for workload in chosen)
     for number in range(1, rounds + 1):
         for workload, each in chosen.items():
             if number > (args.seeds if workload == "W4" else args.rounds):
                 continue
             for side, command in each.items():
+                loads[workload].append(os.getloadavg()[0])
                 row = run(command(number), core)
                 rows[workload][side].append(row)
                 print(f"round {number} of {rounds}: {workload} {side}: {in_words(workload, row)}", file=sys.stderr)
@@ -227,6 +230,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         workload: {
             "about": ABOUT[workload],
             "rounds": args.seeds if workload == "W4" else args.rounds,
+            "load": [min(loads[workload]), max(loads[workload])],
             "sides": {side: {"median": median(runs), "runs": runs} for side, runs in each.items()},
         }
         for workload, each in rows.items()
@@ -297,7 +301,7 @@ def main() -> None:
     args = arguments()
     kept = json.loads(args.out.read_text())["workloads"] if args.out.exists() else {}
     now = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": f"{platform.machine()} with {instruction_set()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "date": time.strftime("%Y-%m-%d"),
     }
     measured = {workload: {**each, **now} for workload, each in measure(args).items()}

@@ -333,22 +333,6 @@ def tools_apart() -> str:
     return "\n".join(rows)
 
 
-def prompts() -> str:
-    results = read("prompts.json")
-    if results is None:
-        return "not measured yet"
-    seeds = list(results["seeds"].values())
-    rows = ["| how mutations are chosen | gain less token cost | gain a token |", "|---|---|---|"]
-    for name in seeds[0]["rows"]:
-        told = [summarize([seed["rows"][name][what] for seed in seeds]) for what in ("reward", "gain_per_token")]
-        shown = (
-            f"{x.iqm:.{digits}f} [{x.low:.{digits}f}, {x.high:.{digits}f}]"
-            for x, digits in zip(told, (3, 4), strict=True)
-        )
-        rows.append(f"| {name} | {' | '.join(shown)} |")
-    return "\n".join([*rows, "", f'n={len(seeds)}, `make bench-prompts ARGS="--data DIR"`'])
-
-
 def serve() -> str:
     results = read("serve.json")
     if results is None:
@@ -481,7 +465,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "town-table": town,
     "tools-table": tools,
     "tools-apart": tools_apart,
-    "prompts-table": prompts,
     "serve-table": serve,
     "scale-table": scale,
     "scale-losses-table": scale_losses,

@@ -8,7 +8,7 @@ python benchmarks/town.py --table                  only prints what is there, an
 learn     a policy trained in each scenario against chance and the script, on the scenario's own measures
 teacher   PPO that begins with a clone of the script: where it starts and where it ends
 mixed     live ticks until a score is reached: rollouts alone, and rollouts with replay in between
-speed     agent-steps a CPU-second with random actions; training beside Stable-Baselines3
+speed     agent-steps per CPU-second with random actions; training beside Stable-Baselines3
 scaling   what a tick costs an agent, from 4 to 256 agents
 """
 
@@ -321,7 +321,7 @@ def table(results: dict[str, Any]) -> list[str]:
         lines += [f"- {line}" for line in speeds(results["speed"])]
     if "scaling" in results:
         lines.append(
-            "- CPU-µs an agent-tick by the number of agents: "
+            "- CPU-µs per agent and tick by the number of agents: "
             + ", ".join(f"{n}: {x['microseconds']:.1f}" for n, x in results["scaling"].items())
         )
     return lines
@@ -332,13 +332,13 @@ def speeds(told: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if "world" in told:
         lines.append(
-            f"64 towns of queue_conflict, random actions: {told['world']['median']:,.0f} agent-steps a CPU-second "
+            f"64 towns of queue_conflict, random actions: {told['world']['median']:,.0f} agent-steps per CPU-second "
             f"(best stretch {told['world']['best']:,.0f})"
         )
     if "times" in told.get("training", {}):
         x = told["training"]
         lines.append(
-            f"Training queue_conflict: {x['surefoot']:,.0f} agent-steps a CPU-second, {x['times']:.1f} × "
+            f"Training queue_conflict: {x['surefoot']:,.0f} agent-steps per CPU-second, {x['times']:.1f} × "
             f"Stable-Baselines3 on the PettingZoo env ({x['sb3']:,.0f}), in the same run"
         )
     return lines
@@ -377,7 +377,7 @@ def draw(results: dict[str, Any], folder: Path) -> None:
         axis.plot(sizes, [x["microseconds"] for x in results["scaling"].values()], "o-", color="#2c68ba")
         axis.set_xscale("log", base=2)
         axis.set_xlabel("agents")
-        axis.set_ylabel("CPU-µs an agent-tick")
+        axis.set_ylabel("CPU-µs per agent and tick")
         axis.set_ylim(bottom=0)
         figure.tight_layout()
         figure.savefig(folder / "town-scaling.png", dpi=110)

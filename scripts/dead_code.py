@@ -17,7 +17,6 @@ CONFIDENCE = 60
 ALLOWED: list[tuple[str, str, str]] = [
     # (path below src/surefoot, name, why it is used though no code names it)
     ("cli/verbs/*", "*Args", "loaded by its name in the verb table of cli/catalogue.py"),
-    ("cli/dashboard/screen.py", "writable", "io.TextIOBase calls it"),
     ("client/calls.py", "__signature__", "inspect.signature and help() read it"),
     ("compat/hololoom/*", "*", "the API of an earlier system; its users call it"),
     ("decide/evaluation/offpolicy.py", "largest_weight", "a field that `tools replay --json` prints"),
@@ -31,6 +30,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("decide/evaluation/offpolicy.py", "largest_weight", "a field of the result that users receive"),
     ("decide/prompts/classify.py", "characteristics", "a field of the result that users receive"),
     ("decide/prompts/variation.py", "latency", "a field of the result that users receive"),
+    ("decide/prompts/variation.py", "reliability", "a field of the result that users receive"),
     ("decide/tools/*", "ended_at", "a field of the log of tool runs, written by name"),
     ("envs/gym/snapshot.py", "episode_start_time", "Gymnasium's RecordEpisodeStatistics reads it"),
     ("graph/runtime/*", "[A-Z]*", "loaded by the name of the node's type"),
@@ -43,15 +43,10 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("server/schema.py", "mean_reward", "a field of the JSON that clients read"),
     ("server/http/protocol.py", "*", "asyncio and httptools call these methods"),
     ("town/scenarios/affordances.py", "*", "fields of defaults.yaml and of scenarios, read by the need's name"),
-    ("server/studio/commands.py", "do_*", "called by the name of the command"),
+    ("server/studio/*commands.py", "do_*", "called by the name of the command"),
     ("telemetry/doctor/*signals.py", "*", "a sign, registered by its name, which rule files use"),
     ("town/scenarios/scenario.py", "*", "fields of the scenario file, read by name"),
     ("train/progress_event.py", "recent_length", "a field of the event that users of `Training` receive"),
-    ("train/facade.py", "n_steps", "a setting under SB3's name, read through locals()"),
-    ("train/facade.py", "clip_range*", "settings under SB3's names, read through locals()"),
-    ("train/facade.py", "use_sde", "a setting under SB3's name, read through locals()"),
-    ("train/facade.py", "sde_sample_freq", "a setting under SB3's name, read through locals()"),
-    ("train/facade.py", "policy_kwargs", "a setting under SB3's name, read through locals()"),
     ("train/interop/onnx_export.py", "*_num_threads", "onnxruntime reads it"),
     ("train/interop/onnx_export.py", "log_severity_level", "onnxruntime reads it"),
 ]

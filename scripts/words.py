@@ -41,19 +41,19 @@ FILES = [
     ("docs", "clients/typescript/*.md"),
     ("docs", "examples/**/*.md"),
 ]
-# Built bundles and other people's code; the history, which keeps the words of its time; and English that is data: texts and word
+# Built bundles, code of others, and English that is data: texts and word
 # lists of the prompt mutations and of the constitution.
 SKIPPED = (
     "node_modules",
     "dist",
     "build",
     "/static/",
-    "CHANGELOG.md",
     "decide/prompts/categories.yaml",
-    "decide/prompts/expansion.yaml",
+    "decide/prompts/kinds.yaml",
     "decide/prompts/mutations.py",
     "decide/prompts/restructure.py",
     "prompts/tables.ts",
+    "prompts/mutation_tables.ts",
     "prompts/mutations.ts",
     "lm/constitution/constitution.yaml",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -18,6 +19,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("surefoot")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of every later garbage collection: torch and its company are most of the heap."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def _of_prompt(
 def _log_probs(policy: LMPolicy, ids: Tensor, temperature: float, forbidden: Sequence[int]) -> Tensor:
     with policy.reference() as reference:
         states = reference.hidden(ids)[:, -1]
-        logits = torch.nn.functional.linear(states, reference.head.weight, reference.head.bias).float() / temperature
+        logits = reference.head(states) / temperature
     logits[:, list(forbidden)] = -torch.inf
     return logits.log_softmax(-1)
 

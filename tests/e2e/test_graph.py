@@ -362,9 +362,12 @@ def test_a_graph_with_an_error_is_a_finding(tmp_path: Path, capsys) -> None:
 
 def test_a_node_that_fails_in_another_process_is_named_here() -> None:
     graph = short("cartpole")
-    graph.nodes["action"].params |= {"mode": "none"}
-    graph.nodes["agent"].params["output_size"] = 3  # an action the world does not have
-    engine = QueueEngine(graph)
+    graph.disconnect("step.actions")
+    # An action that the environment does not have.
+    graph.add("wrong", "Code", source="out = actions + 5", inputs=["actions"], outputs=["out"])
+    graph.connect("action.actions", "wrong.actions")
+    graph.connect("wrong.out", "step.actions")
+    engine = QueueEngine(graph, trust=True)
     with pytest.raises(Exception, match="step .*failed in tick"):
         engine.run()
 

@@ -16,7 +16,8 @@ def expert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     train = "train CartPole-v1 --steps 60000 --seed 1 --name expert --display quiet --eval-every 0 --runs"
     assert main([*train.split(), str(runs)]) == 0
-    assert main(["record", "expert", "--episodes", "4", "--runs", str(runs)]) == 0
+    # 8: with 4 (3 to learn from, 1 held out) two of nine clones scored below 200, with 8 all nine scored 500.
+    assert main(["record", "expert", "--episodes", "8", "--runs", str(runs)]) == 0
     return runs
 
 

@@ -18,12 +18,16 @@ config = PPOConfig(rollout_steps=64)
 print(model.no_such_thing)
 """
 
-pytestmark = pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
+# Beside the interpreter first: the tests may run in an environment that is not activated.
+PYRIGHT = shutil.which("pyright", path=str(Path(sys.executable).parent)) or shutil.which("pyright")
+
+
+pytestmark = pytest.mark.skipif(PYRIGHT is None, reason="pyright is not installed")
 
 
 def test_pyright_accepts_the_loop_and_flags_an_unknown_attribute(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = ["pyright", "--outputjson", "--pythonpath", sys.executable, "script.py"]
+    command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable, "script.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     found = json.loads(done.stdout)["generalDiagnostics"]
     assert [(each["range"]["start"]["line"], each["rule"]) for each in found] == [(7, "reportAttributeAccessIssue")]

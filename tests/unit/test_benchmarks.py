@@ -289,13 +289,13 @@ def test_eight_settings_are_tried_and_the_best_four_again(tmp_path: Path, monkey
     tool_arms.tune([(a_tool_task(50), "plain")], ["residual"], play, score)
     assert len(played) == 16, "what is there is not run again"
     assert tool_arms.passes_left([(a_tool_task(50), "plain")], ["residual"]) == []
-    ours = {json.dumps(s): {"t/plain": [0.6, 0.6, 0.6]} for s in tool_arms.GRIDS["ours"]}
-    best, second = list(ours)[:2]
-    ours[best], ours[second] = {"t/plain": [0.8, 0.8, 0.8]}, {"t/plain": [0.7, 0.7, 0.7]}
-    kept = {"arms": {"ours": {"tried": ours, "worst_window": {best: -0.014}}}}
+    ppo = {json.dumps(s): {"t/plain": [0.6, 0.6, 0.6]} for s in tool_arms.GRIDS["ppo"]}
+    best, second = list(ppo)[:2]
+    ppo[best], ppo[second] = {"t/plain": [0.8, 0.8, 0.8]}, {"t/plain": [0.7, 0.7, 0.7]}
+    kept = {"arms": {"ppo": {"tried": ppo, "worst_window": {best: -0.014}}}}
     (tmp_path / "settings.json").write_text(json.dumps(kept))
-    tool_arms.tune([(a_tool_task(50), "plain")], ["ours"], play, score)
-    assert json.dumps(tool_arms.chosen()["ours"]) == second, "the best one fell below the nearest description"
+    tool_arms.tune([(a_tool_task(50), "plain")], ["ppo"], play, score)
+    assert json.dumps(tool_arms.chosen()["ppo"]) == second, "the best one fell below the nearest description"
     assert len({len(grid) for grid in tool_arms.GRIDS.values()}) == 1, "every arm has as many"
 
 

@@ -1,10 +1,10 @@
 """The reference pages say what the code says."""
 
-import importlib.util
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
 
 import surefoot
 from surefoot import errors
@@ -13,18 +13,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_generated_pages_are_current():
-    stale = [path.name for path, text in script().pages().items() if path.read_text() != text]
-    assert stale == [], "`python scripts/make_reference.py` writes them anew"
+    # In a process of its own: `surefoot.compat.dnne` adds aliases to the node types once another test has imported it.
+    command = [sys.executable, "scripts/make_reference.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), "`python scripts/make_reference.py` writes them anew"
 
 
 def test_every_flag_of_train_help_is_on_the_page_of_the_command_line(capsys):

@@ -1,8 +1,9 @@
-"""The description that `VERB --help` prints before the options: wrapped paragraphs, examples line by line."""
+"""What `VERB --help` prints: a description with wrapped paragraphs and examples, and options without noise."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import io
 import re
@@ -11,7 +12,7 @@ import sys
 import textwrap
 from collections.abc import Generator, Iterator
 from itertools import groupby
-from typing import TextIO
+from typing import Annotated, Any, Literal, TextIO, get_args, get_origin, get_type_hints
 
 WIDEST = 100
 """Columns of a paragraph on a wide terminal; longer lines are hard to read."""
@@ -70,3 +71,34 @@ def described_by(owner: type) -> Generator[None]:
     finally:
         text = page.text().replace(ABOUT, described(owner))
         terminal.write(text.encode(page.encoding, "replace").decode(page.encoding))  # ASCII terminals have no "…"
+
+
+def tidy_options(owner: type) -> None:
+    """Change the annotations of a verb's arguments so that `--help` prints INT, not `{None}|INT (default: None)`.
+
+    A default of None, False or () is not printed: the description of the option has to state it.
+    """
+    from tyro.conf import arg
+
+    hints = get_type_hints(owner, include_extras=True)
+    for field in dataclasses.fields(owner):
+        factory = field.default_factory
+        default = field.default if factory is dataclasses.MISSING else factory()
+        if default is None or default is False or default in ((), []):
+            quiet = arg(help_behavior_hint="", metavar=_metavar(hints[field.name]))
+            hints[field.name] = Annotated[hints[field.name], quiet]
+    owner.__annotations__ = hints
+
+
+def _metavar(hint: Any) -> str | None:
+    """Return the placeholder of an optional value, or None for that of tyro or of the annotation itself."""
+    while get_origin(hint) is Annotated:
+        if any(getattr(mark, "metavar", None) for mark in hint.__metadata__):
+            return None
+        hint = get_args(hint)[0]
+    options = [option for option in get_args(hint) if option is not type(None)]
+    if type(None) not in get_args(hint) or len(options) != 1:
+        return None
+    if get_origin(options[0]) is Literal:
+        return "{" + ",".join(map(str, get_args(options[0]))) + "}"
+    return options[0].__name__.upper()

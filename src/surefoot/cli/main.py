@@ -138,13 +138,14 @@ def read_arguments(name: str, argv: list[str]) -> Any:
     import tyro
 
     from surefoot.cli.aliases import current_names
-    from surefoot.cli.helptext import ABOUT, described_by
+    from surefoot.cli.helptext import ABOUT, described_by, tidy_options
 
     owner = VERBS[name].load()
     argv, notices = current_names(name, argv)
     as_json = "--json" in argv
     if as_json and not hasattr(owner, "as_json"):
         raise Usage("this verb has no JSON output; leave --json out")
+    tidy_options(owner)
     with described_by(owner):
         args = tyro.cli(
             owner,

@@ -88,3 +88,13 @@ def test_every_verb_has_examples_that_can_be_typed(verb: str):
     for words in map(shlex.split, found):
         name = " ".join(words[1:3]) if " ".join(words[1:3]) in VERBS else words[1]
         assert read_arguments(name, words[1 + len(name.split()) :])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_placeholder_and_no_default_of_an_option_is_pythons_none(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    main([*verb.split(), "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert not re.search(r"None|\(default: (False|True)?\)|\[STR", text)

@@ -88,8 +88,8 @@ class GraphRunArgs:
     """Implementation of the learner (default: the graph's)."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Directory that Recorder and Checkpoint nodes write to (default: the current directory)."""
-    watch: tuple[str, ...] = ()
-    """Outputs to print during the run, as node.port; interpreter only."""
+    watch: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NODE.PORT...")] = ()
+    """Outputs to print during the run; interpreter only."""
     keep: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Directory of checkpoints. Continues exactly from an existing one; Ctrl-C saves and stops. Interpreter only."""
     keep_every: int = 1000
@@ -131,15 +131,9 @@ class GraphRunArgs:
             return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
             return engine.run()
-        for end in self.watch:
-            engine.live.watch(end)
-        while not engine.finished:
-            # Twenty prints per run: enough to see a trend, few enough to read.
-            engine.run(max(1, engine.plan.ticks // 20))
-            for end in self.watch:
-                values = engine.live.summaries(end)
-                print(f"tick {engine.ticks:,}  {end}  {values[-1] if values else 'no value yet'}", flush=True)
-        return engine.ticks
+        from surefoot.graph.run.live_values import run_and_print
+
+        return run_and_print(engine, self.watch)
 
 
 @dataclass(frozen=True, kw_only=True)

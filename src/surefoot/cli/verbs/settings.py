@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
@@ -45,7 +45,7 @@ class KnobsArgs:
     surefoot knobs clip
     """
 
-    words: tyro.conf.Positional[tuple[str, ...]] = ()
+    words: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="WORD...")] = ()
     """Show only settings with one of these words in their name or other names."""
     as_json: ClassVar[bool] = False
 

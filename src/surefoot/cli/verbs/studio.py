@@ -26,16 +26,17 @@ class StudioArgs:
         surefoot studio ~/experiments --port 9000 --no-browser
 
     The server listens on this machine only. Graphs are stored in DIR/graphs with their full history, runs in DIR/runs (or
-    --runs, or $SUREFOOT_RUNS). The printed address contains a token; anyone with the address can use the studio. Ctrl-C
-    stops and saves the current run and exits.
+    --runs, or $SUREFOOT_RUNS). The printed address contains a token; anyone with the address can use the studio. The token
+    stays the same (DIR/graphs/.token), so open tabs reconnect after a restart. Ctrl-C stops and saves the current run and
+    exits.
     """
 
     dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")] = Path()
     """Directory of graphs and runs."""
     port: int | None = None
     """Port (default: 8765, or a free one if that is in use)."""
-    browser: bool = True
-    """Open the page in the browser."""
+    browser: Annotated[bool, tyro.conf.arg(help_behavior_hint="")] = True
+    """Print the address without opening a browser."""
 
     def run(self) -> int:
         try:
@@ -46,7 +47,7 @@ class StudioArgs:
             raise ConfigError(f"the studio needs {why.name}: pip install 'surefoot[studio]'") from why
         from surefoot.compat.dnne import register
         from surefoot.server.studio.app import STATIC, StudioApp
-        from surefoot.server.studio.guard import TabGuard
+        from surefoot.server.studio.guard import TabGuard, stored_token
         from surefoot.train.rundir.rundir import RUNS_VARIABLE
 
         register()
@@ -54,8 +55,8 @@ class StudioArgs:
             raise ConfigError("the browser page is missing in this installation; `make studio` builds it")
         runs = Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
         listening = _listen(self.port)
-        guard = TabGuard(port=listening.getsockname()[1])
-        app = StudioApp(self.dir, runs, guard)
+        guard = TabGuard(port=listening.getsockname()[1], token=stored_token(self.dir))
+        app = StudioApp(self.dir, runs, guard, warm=True)
         config = uvicorn.Config(
             app.asgi(), log_level="warning", ws="websockets-sansio", ws_max_size=16 << 20, timeout_graceful_shutdown=3
         )

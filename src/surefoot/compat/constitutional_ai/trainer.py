@@ -163,10 +163,11 @@ class PPOTrainer:
 
     def _hidden(self, backbone: Backbone, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         position = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
-        size = input_ids.shape[1]
-        causal = torch.ones(size, size, dtype=torch.bool, device=input_ids.device).tril()
+        if backbone.direct is None:
+            return backbone.hidden(input_ids, position=position, mask=attention_mask)
+        itself = torch.eye(input_ids.shape[1], dtype=torch.bool, device=input_ids.device)
         # A row of padding attends to itself: a softmax over nothing would be NaN.
-        sees = causal & attention_mask.bool()[:, None, None] | torch.eye(size, dtype=torch.bool, device=causal.device)
+        sees = torch.ones_like(itself).tril() & attention_mask.bool()[:, None, None] | itself
         return backbone.hidden(input_ids, position=position, mask=sees)
 
     def _logprobs(self, backbone: Backbone, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -183,12 +184,12 @@ class PPOTrainer:
         flat = rewards.dim() == 1
         reward, value = (x.reshape(1, -1) if flat else x for x in (rewards, values))
         end = torch.zeros_like(reward, dtype=torch.bool) if dones is None else dones.reshape(reward.shape).bool()
-        following = torch.cat([value[:, 1:], torch.zeros_like(value[:, :1])], 1)
-        valid = None if mask is None else mask.reshape(reward.shape).bool().T
+        # Padding has no value: the last valid step is not bootstrapped from what stands behind it.
+        valid = torch.ones_like(reward, dtype=torch.bool) if mask is None else mask.reshape(reward.shape).bool()
+        following = torch.cat([(value * valid)[:, 1:], torch.zeros_like(value[:, :1])], 1)
         gamma, lam = self.config.gamma, self.config.lam
-        advantage = gae(reward.T, value.T, following.T, end.T, end.T, valid, gamma=gamma, lam=lam).T
-        returns = advantage + value
-        return (advantage[0], returns[0]) if flat else (advantage, returns)
+        advantage = gae(reward.T, value.T, following.T, end.T, end.T, valid.T, gamma=gamma, lam=lam).T
+        return (advantage[0], (advantage + value)[0]) if flat else (advantage, advantage + value)
 
     def compute_kl_divergence(self, logprobs: Tensor, reference: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the mean of log π - log π_ref over the valid tokens: unbiased for tokens sampled from π, and signed."""

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from surefoot.decide.prompts.mutations import MUTATIONS
+from surefoot.decide.prompts.mutations import WIRE_MUTATIONS
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.served_policy import RewardRecord, chances_of, read_decision
@@ -97,7 +97,7 @@ class Directive023:
         self.service, self.lifecycle = service, lifecycle
         self.config = schema.NewPolicy(
             name=POLICY,
-            actions=list(MUTATIONS),
+            actions=list(WIRE_MUTATIONS),
             embedding_size=input_dim,
             reward_range=(-1e6, 1e6),
             wait_seconds=WEEK,
@@ -210,7 +210,7 @@ class Directive023:
     async def distribution(self, body: SelectBody) -> DistributionResponse:
         """Return the probability of every action; nothing is decided or stored."""
         chances = chances_of(self.service.policy(POLICY), schema.NewDecision(embedding=body.embedding))
-        return DistributionResponse(probabilities=chances.distribution, mutation_types=list(MUTATIONS))
+        return DistributionResponse(probabilities=chances.distribution, mutation_types=list(WIRE_MUTATIONS))
 
     @route("POST", "/save")
     async def save(self, body: WhereBody) -> dict[str, Any]:

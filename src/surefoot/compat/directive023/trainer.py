@@ -17,7 +17,7 @@ from surefoot.data.experience import Decision, Outcome
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.spaces import Box, Discrete
 from surefoot.decide.policy.embedding_network import EmbeddingNetwork
-from surefoot.decide.prompts.mutations import MUTATIONS
+from surefoot.decide.prompts.mutations import WIRE_MUTATIONS
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig as LearnerConfig
@@ -290,7 +290,7 @@ def fingerprint(state: Sequence[float] | np.ndarray) -> bytes:
 
 def mutation_name(action: int) -> str:
     """Return the name of a mutation; actions beyond the known mutations are named by their number."""
-    return MUTATIONS[action] if action < len(MUTATIONS) else f"action-{action}"
+    return WIRE_MUTATIONS[action] if action < len(WIRE_MUTATIONS) else f"action-{action}"
 
 
 def update_stats(report: UpdateReport) -> dict[str, Any]:

@@ -47,7 +47,9 @@ def _tiles(curves: Curves) -> list[tuple[str, str, str]]:
     updates, header = curves.updates, curves.header
     tiles = [("score", *_score(curves))]
     if len(updates):
-        steps, seconds = int(updates.env_steps[-1]), float(updates.elapsed[-1])
+        # The last updates of a stopped run may not have separate lines; its end counts them.
+        steps = int(updates.env_steps[-1]) if curves.end is None else curves.end.env_steps
+        seconds = float(updates.elapsed[-1])
         goal = f"of {header.total_steps:,}" if header and header.total_steps else ""
         tiles.append(("env steps", f"{steps:,}", goal))
         tiles.append(("updates", f"{int(updates.updates[-1]):,}", ""))
@@ -71,15 +73,20 @@ def _score(curves: Curves) -> tuple[str, str]:
         note = f"{int(evals['episodes'][-1])} evaluation episodes at {int(evals.env_steps[-1]):,} steps"
         best = np.nanmax(evals["return_mean"])
         return value, note + (f"; best {number(best)}" if best > evals["return_mean"][-1] else "")
-    counts = np.nan_to_num(curves.updates["episodes.count"])
-    returns = curves.updates["episodes.return_mean"]
-    recent = np.flatnonzero(np.isfinite(returns))[::-1]
-    if len(recent) == 0:
+    recent = recent_return(curves.updates["episodes.count"], curves.updates["episodes.return_mean"])
+    if recent is None:
         return "none yet", "no episode has ended"
-    enough = int(np.searchsorted(np.cumsum(counts[recent]), 100)) + 1
-    last = recent[:enough]
-    mean = float(np.average(returns[last], weights=counts[last]))
-    return number(mean), f"last {int(counts[last].sum())} training episodes"
+    return number(recent[0]), f"last {recent[1]} training episodes"
+
+
+def recent_return(counts: np.ndarray, returns: np.ndarray) -> tuple[float, int] | None:
+    """Return the mean return of about the last hundred episodes and their number, from one entry per update."""
+    counts = np.nan_to_num(counts)
+    recent = np.flatnonzero(np.isfinite(returns) & (counts > 0))[::-1]
+    if len(recent) == 0:
+        return None
+    last = recent[: int(np.searchsorted(np.cumsum(counts[recent]), 100)) + 1]
+    return float(np.average(returns[last], weights=counts[last])), int(counts[last].sum())
 
 
 def _split(updates: RecordTable) -> list[tuple[str, float]]:

@@ -42,7 +42,14 @@ class ActionRecord:
 
     @property
     def action_params(self) -> dict[str, Tensor]:
-        """Parameters of the distribution, computed on access; {} if the kernel acted."""
+        """Mean and std, or probabilities: of the distribution; where the kernel acted, of the current weights."""
+        if self.distribution is None and self.actor is not None:
+            inputs = PolicyInput.from_arrays(self.obs, self.action_mask)
+            with torch.no_grad():
+                # The mode draws no random number; a sample would change the digits of the run.
+                self.distribution = self.actor.net.policy.act(
+                    inputs, generator=torch.Generator(), deterministic=True
+                ).distribution
         return {} if self.distribution is None else self.distribution.params()
 
 
@@ -80,7 +87,6 @@ class Ticks:
         """Whether there are enough ticks for a rollout."""
         return self._builder.steps == self.steps
 
-    @torch.no_grad()
     def add(
         self,
         chosen: ActionRecord,
@@ -173,7 +179,6 @@ class Ticks:
         for stream in range(self.streams):
             self.episodes.forget(stream)
 
-    @torch.no_grad()
     def rollout(self, policy_version: int) -> Rollout:
         """Return the rollout; the next tick begins a new one."""
         builder, last = self._builder, self._last
@@ -205,4 +210,5 @@ class Ticks:
         if chosen.actor is not None:
             return kernel_values(chosen.actor, after)
         obs = {name: x for name, x in after.items() if name in chosen.obs}
-        return self.policy.value(PolicyInput.from_arrays(obs, context=chosen.context_after)).numpy()
+        with torch.no_grad():
+            return self.policy.value(PolicyInput.from_arrays(obs, context=chosen.context_after)).numpy()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
+
+import numpy as np
 
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.checkpoint.atomic_files import RunLock
+from surefoot.telemetry.export.run_facts import recent_return
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import EndRecord, EvaluationRecord, FindingRecord, HeaderRecord, UpdateRecord
 from surefoot.train.rundir.rundir import RunDir
@@ -22,20 +26,23 @@ def row_of(run: RunDir) -> dict[str, Any]:
         "return": None,
         "finding": None,
     }
+    # Updates of which a mean over a hundred episodes may need the last ones only.
+    episodes: deque[tuple[int, float]] = deque(maxlen=1000)
     try:
         for record in read_records(run.path):
-            row["env_steps"] = record.env_steps
             match record:
                 case HeaderRecord():
                     row["env"], row["state"] = record.env, "running"
                 case UpdateRecord():
-                    row["return"] = row["return"] if record.episodes is None else record.episodes.return_mean
+                    row["env_steps"] = record.env_steps
+                    if record.episodes is not None and record.episodes.return_mean is not None:
+                        episodes.append((record.episodes.count, record.episodes.return_mean))
                 case EvaluationRecord():
                     row["score"] = record.return_mean
                 case FindingRecord():
                     row["finding"] = record.title if record.status == "open" else None
                 case EndRecord():
-                    row["state"] = record.reason
+                    row["state"], row["env_steps"] = record.reason, record.env_steps
                     row["finding"] = record.message or row["finding"]
                 case _:
                     pass
@@ -45,6 +52,9 @@ def row_of(run: RunDir) -> dict[str, Any]:
         if not run.telemetry.exists() and run.read_header().get("record") is False:
             header = run.read_header()
             row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
+    counts, returns = np.array(episodes, float).reshape(-1, 2).T
+    # The same number as on the run's page and in its report.
+    row["return"] = recent[0] if (recent := recent_return(counts, returns)) is not None else None
     # The record has no end but no process holds the lock: the process was killed.
     if row["state"] == "running" and not is_locked(run):
         row["state"] = "stopped without an end"

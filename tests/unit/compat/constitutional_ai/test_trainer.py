@@ -50,6 +50,8 @@ def test_gae_ends_at_a_done_and_padding_has_none():
     assert made.compute_gae(reward, value, done)[0].tolist() == [[2.0, 1.0, 2.0, 1.0]]
     mask = torch.tensor([[1, 1, 0, 0]])
     assert made.compute_gae(reward, value, None, mask)[0].tolist() == [[2.0, 1.0, 0.0, 0.0]]
+    behind = torch.tensor([[0.0, 0.0, 7.0, 7.0]])
+    assert made.compute_gae(reward, behind, None, mask)[0].tolist() == [[2.0, 1.0, 0.0, 0.0]]
 
 
 def test_kl_and_loss_by_hand_and_without_the_padding():

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from surefoot.compat import dnne
@@ -11,7 +12,9 @@ from surefoot.errors import GraphError
 from surefoot.graph.import_.program import from_json_text
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.runtime.worlds import ActionProcessorNode
 from surefoot.graph.spec.check import check
+from surefoot.train.collect.tick_collector import ActionRecord
 
 WORKFLOW = (Path(__file__).parents[3] / "samples" / "graph" / "Cartpole_PPO.json").read_text()
 
@@ -32,6 +35,8 @@ def test_six_nodes_come_in_with_their_widgets_and_two_delays() -> None:
         "step4": "Step",
         "action5": "ActionProcessor",
         "trainer6": "PPOTrainerNode",
+        "print_trainer6": "Print",
+        "recorder_trainer6": "Recorder",
     }
     assert nodes["env1"].params == {"env_id": "surefoot/CartPoleContinuous-v0", "num_envs": 1}
     trainer = nodes["trainer6"].params
@@ -54,7 +59,8 @@ def test_the_notes_list_every_change() -> None:
     notes = "\n".join(from_workflow(WORKFLOW).notes)
     for message in (
         "becomes surefoot/CartPoleContinuous-v0",
-        "max_push_effort=10",
+        "max_push_effort=10 is kept by the factor 0.025",
+        "print_trainer6: added, prints the returns",
         "which the agent acted on",
         "a time limit is not termination",
         "starts with ready",
@@ -62,8 +68,30 @@ def test_the_notes_list_every_change() -> None:
         assert message in notes
 
 
-def test_it_runs_and_learns_from_what_it_saw() -> None:
-    with Interpreter(from_workflow(WORKFLOW).graph, total_steps=64, path="torch") as run:
+def test_a_push_of_at_most_ten_newton_is_an_action_of_a_fortieth() -> None:
+    """Isaac multiplies a clipped action by max_push_effort; the environment here multiplies it by 400 N."""
+    params = from_workflow(WORKFLOW).graph.nodes["action5"].params
+    node = ActionProcessorNode(**params)
+    record = ActionRecord(action=np.array([[3.0], [0.5], [-2.0]], np.float32), value=None, log_prob=None, obs={})
+    assert np.allclose(400.0 * node(record), [[10.0], [5.0], [-10.0]])
+    with pytest.raises(GraphError, match="max_push_effort is -1; it must be above 0"):
+        from_workflow(changed(lambda w: w["nodes"][4]["widgets_values"].__setitem__(0, -1)))
+
+
+def test_the_imported_workflow_learns_on_every_seed_with_what_the_import_sets(tmp_path: Path) -> None:
+    """With 64 copies, as in the template cartpole_ppo: five runs of 300,000 steps take three seconds."""
+    graph = from_workflow(changed(lambda w: w["nodes"][0]["widgets_values"].__setitem__(1, 64))).graph
+    graph.nodes["print_trainer6"].params["enabled"] = False
+    assert graph.run.total_steps == 300_000
+    for seed in range(5):
+        with Interpreter(graph, seed=seed, into=tmp_path / str(seed)) as run:
+            *_, last = run
+        assert last["return"] > 475.0, seed
+        assert (tmp_path / str(seed)).glob("**/telemetry.ndjson")
+
+
+def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
+    with Interpreter(from_workflow(WORKFLOW).graph, total_steps=64, path="torch", into=tmp_path) as run:
         assert [info["first_ratio_error"] < 1e-5 for info in run] == [True] * 4
 
 

@@ -86,15 +86,14 @@ class LMReportArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.lm.run import RULES
+        from surefoot.lm.run import language_rules
         from surefoot.telemetry.doctor.doctor import examine
         from surefoot.telemetry.doctor.findings import sentence
-        from surefoot.telemetry.doctor.rules import read_rules
         from surefoot.telemetry.export.page import write_report
 
         directory = run_directory(self.run_name)
         rows = updates(directory.telemetry)
-        findings = [f for f in examine(directory.telemetry, read_rules(RULES)).findings if f.severity != "info"]
+        findings = [f for f in examine(directory.telemetry, language_rules()).findings if f.severity != "info"]
         samples = _samples(directory.path / "samples.ndjson")
         if self.as_json:
             print(json.dumps({"updates": rows, "findings": [f.to_json() for f in findings], "samples": samples}))

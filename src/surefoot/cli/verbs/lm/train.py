@@ -52,7 +52,7 @@ class PPOArgs:
     judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
     """Function of (prompts, responses) that returns scores for validation only. The run stops when they get worse."""
     judge_prompts: Path | None = None
-    """File of held-out prompts for the judge."""
+    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
     set: Settings = ()
     """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable."""
     name: NewRunName = None
@@ -79,6 +79,9 @@ class PPOArgs:
         spec: dict[str, Any] = directory.read_header()["spec"] if directory else {}
         model = self.model or spec.get("model")
         prompts = self.prompts or (Path(spec["prompts"]) if "prompts" in spec else None)
+        judge_prompts = self.judge_prompts or (Path(spec["judge_prompts"]) if spec.get("judge_prompts") else None)
+        if directory is not None and spec.get("judge") and self.judge is None:
+            raise Usage(f"the run was started with --judge {spec['judge']}; pass it again, or the guard would be gone")
         if model is None or prompts is None or self.reward is None:
             missing = next(
                 n for n, x in (("--model", model), ("--prompts", prompts), ("--reward", self.reward)) if x is None
@@ -103,9 +106,12 @@ class PPOArgs:
             config,
             ppo=_ppo(config, spec, ppo),
             judge=user_object(self.judge, "--judge") if self.judge else None,
-            judge_prompts=read_prompts(self.judge_prompts) if self.judge_prompts else (),
+            judge_prompts=read_prompts(judge_prompts) if judge_prompts else (),
         )
         about = {"model": model, "prompts": str(prompts), "prompts_sha256": fingerprint(prompts), "reward": self.reward}
+        # Compared on resume, so that a run never continues without its guard.
+        about["judge"] = self.judge
+        about["judge_prompts"] = str(judge_prompts) if judge_prompts else None
         command = ["surefoot", *sys.argv[1:]]
         if directory is None:
             directory = new_run_dir(Path(model).name, config.seed, root=root, name=self.name)
@@ -185,7 +191,7 @@ class GetArgs:
     verified by sha256 and stored in the user's cache ($SUREFOOT_CACHE). tiny is generated: random weights for tests.
     """
 
-    model: tyro.conf.Positional[str]
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """Model: smollm2, minilm or tiny."""
 
     def run(self) -> int:

@@ -120,7 +120,8 @@ class PromptsImproveArgs:
         surefoot prompts improve "Write a story about bees."
         surefoot prompts improve --run mine < prompt.txt
 
-    With --run a trained policy chooses; without, the scorer evaluates every mutation at every step.
+    With --run a trained policy chooses; without, the scorer evaluates every mutation at every step. No mutation removes a
+    word of the prompt unless you pass --allow-cut. The new prompt is shown as a diff: lines with + were added.
     """
 
     prompt: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PROMPT")] = ()
@@ -128,6 +129,8 @@ class PromptsImproveArgs:
     run_name: Annotated[str | None, tyro.conf.arg(name="run", metavar="RUN")] = None
     """A run of `surefoot prompts train` whose policy chooses."""
     token_cost: TokenCost = 0.008
+    allow_cut: bool = False
+    """Allow mutations that remove words of the prompt; what they remove is shown as a diff."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -139,11 +142,11 @@ class PromptsImproveArgs:
         if not text.strip():
             raise Usage('the prompt is empty; pass one, as in surefoot prompts improve "Write a story about bees."')
         if self.run_name is None:
-            config = PromptConfig(token_cost=self.token_cost)
+            config = PromptConfig(token_cost=self.token_cost, allow_cut=self.allow_cut)
             task, choose = PromptTask(prompts=(text,), encoder="hashing-1-16", config=config), greedy
         else:
             task, choose = load_prompt_policy(run_directory(self.run_name))
-            task = replace(task, prompts=(text,))
+            task = replace(task, prompts=(text,), config=replace(task.config, allow_cut=self.allow_cut))
         (result,) = improve(choose, task.world(1, in_order=True))
         if self.as_json:
             print(json.dumps(result.to_json(), ensure_ascii=False))
@@ -233,7 +236,15 @@ def lines(result: Improved, chooser: str) -> list[str]:
     changes = [f"  {c.mutation:<20} {c.gain:+.2f} for {c.tokens:+d} tokens" for c in result.changes]
     changes = changes or [f"  {chooser} would not change it"]
     end = f"score {result.score:.2f}, {result.tokens_added:+d} tokens"
-    return [f"score {result.score_before:.2f}", *changes, end, "", result.text]
+    return [f"score {result.score_before:.2f}", *changes, end, "", *diff(result.original, result.text)]
+
+
+def diff(before: str, after: str) -> list[str]:
+    """Return the lines of the new prompt, marked with + if they were added; removed lines follow with -."""
+    from difflib import ndiff
+
+    marked = ndiff(before.splitlines(), after.splitlines())
+    return [line for line in marked if not line.startswith("?")]
 
 
 def named_scorer(name: str) -> Scorer:

@@ -113,8 +113,8 @@ class TrainToolsArgs:
     format: Format = "auto"
     topics: Path | None = None
     """JSON file that groups labels into broader tools: {name: {description, labels}}."""
-    chooser: Literal["ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "ppo"
-    """Algorithm that chooses; only ppo and egreedy log the probabilities that off-policy evaluation needs."""
+    chooser: Literal["replay", "ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "replay"
+    """Algorithm that chooses; only replay, ppo and egreedy log the probabilities that off-policy evaluation needs."""
     encoder: EncoderName = "auto"
     count: int | None = None
     """Largest number of decisions (default: all queries)."""

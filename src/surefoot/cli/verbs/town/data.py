@@ -31,7 +31,9 @@ class TownCaptureArgs:
     include log-probabilities and can be replayed.
     """
 
-    scenarios: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SCENARIO...")]
+    scenarios: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SCENARIO...", help_behavior_hint="")
+    ]
     """Shipped scenarios or YAML files."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("captures")
     """Directory to write to."""

@@ -77,7 +77,8 @@ class TownTrainArgs:
     """Change a setting of `surefoot knobs`, or one of: replay_share=0.5, replay_recent=4, replay_batch_size=1, replay_shuffle,
     replay_seed, replay_drop_last, replay_streaming, max_lag, min_sample_size=0.05, rho_clip=1, bc_episodes=64,
     anneal_schedule=bc:30,ppo:20,ppo:20, anneal_accuracy=0.9, anneal_exit_on_failure (see `docs/reference/town.md`)."""
-    seed: options.OptionalSeed = None
+    seed: int | None = None
+    """Random seed (default: 0)."""
     name: options.NewRunName = None
     checkpoint_every: int | None = None
     """Agent steps between checkpoints (default: twenty checkpoints per run)."""

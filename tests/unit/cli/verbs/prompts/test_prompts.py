@@ -43,6 +43,16 @@ def test_a_prompt_may_come_from_a_pipe(monkeypatch, capsys):
     assert "What is tea?" in out
 
 
+def test_words_are_removed_only_with_allow_cut_and_then_shown(capsys):
+    asked = ["prompts", "improve", "Please just really explain to me what tea is made of."]
+    assert main(asked) == 0
+    assert "- Please" not in capsys.readouterr().out
+    assert main([*asked, "--allow-cut"]) == 0
+    out = capsys.readouterr().out
+    assert "- Please just really explain" in out
+    assert "+ Explain to me what tea is made of." in out
+
+
 def test_a_policy_is_trained_used_and_measured(prompts, tmp_path, capsys):
     runs = ["--runs", str(tmp_path / "runs")]
     quick = [
