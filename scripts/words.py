@@ -50,10 +50,10 @@ SKIPPED = (
     "/static/",
     "decide/prompts/categories.yaml",
     "decide/prompts/kinds.yaml",
+    "decide/prompts/lint.yaml",
     "decide/prompts/mutations.py",
     "decide/prompts/restructure.py",
     "prompts/tables.ts",
-    "prompts/mutation_tables.ts",
     "prompts/mutations.ts",
     "lm/constitution/constitution.yaml",
 )

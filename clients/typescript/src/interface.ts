@@ -195,7 +195,7 @@ export class RLInterface {
     }
   }
 
-  /** Whose scores count from now on, instead of the transparent feature model's. */
+  /** Whose scores count from now on, instead of the lint's, which no mutation raises: set one to learn what helps your task. */
   setRewardModel(model: RewardModel | RewardModel["predict"]): void {
     this.rewardModel = typeof model === "function" ? { predict: model } : model;
   }
@@ -204,7 +204,7 @@ export class RLInterface {
   async rewardOf(before: string, after: string, mutationType: string, category: Category): Promise<number> {
     if (before === after) return 0;
     const rate = async (text: string) => {
-      if (!this.rewardModel) return score(text, category).score;
+      if (!this.rewardModel) return score(text).score;
       const rated = await this.rewardModel.predict(before, text, mutationType, category);
       return typeof rated === "number" ? rated : rated.score;
     };
@@ -221,7 +221,7 @@ export class RLInterface {
       const action = await this.selectAction(state);
       const { actionIndex, mutationType, logProb, value, decisionId } = action;
       // A mutation that makes no sense here leaves the prompt unchanged and earns nothing.
-      if (may[actionIndex]) walk.text = mutate(before, actionIndex, { category, seed: step }).text;
+      if (may[actionIndex]) walk.text = mutate(before, actionIndex, { category }).text;
       may = allowed(walk.text);
       const nextState = walk.text === before ? state : await this.config.embed(walk.text);
       const reward = await this.rewardOf(before, walk.text, mutationType, category);

@@ -252,6 +252,21 @@ WIRE_MUTATIONS = MUTATIONS[:5]
 STOP = "stop"
 ACTIONS = (*MUTATIONS, STOP)
 """Actions of the policy: the mutations, then stop."""
+ABOUT = {
+    "try-catch-style": "says what to do where the request cannot be met",
+    "context-reduction": "leaves out politeness and fillers",
+    "expansion": "adds what a complete answer has",
+    "constraint-addition": "adds two constraints of the kind of work",
+    "task-decomposition": "asks for steps in order",
+    "answer-form": "says which form the answer has",
+    "answer-cue": "ends with a line that waits for the answer",
+    "restatement": "repeats the task below the text it is about",
+    "labelled-parts": "labels the task and the text it is about",
+    "role": "says who answers",
+    "step-by-step": "asks for the steps before the answer",
+    STOP: "leaves the prompt as it is",
+}
+"""What each action does."""
 _CUTS = "context-reduction"
 
 
