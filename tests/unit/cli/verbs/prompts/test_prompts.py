@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import re
 
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.decide.prompts.improve import Improved
-from surefoot.decide.prompts.page import prompts_page
 from surefoot.lm.policy.tiny import make_tiny
 
 PROMPTS = [
@@ -53,25 +50,12 @@ def test_a_prompt_may_come_from_a_pipe(monkeypatch, capsys):
     assert "What is tea?" in capsys.readouterr().out
 
 
-def test_a_policy_is_trained_used_and_measured(prompts, tmp_path, capsys):
+def test_a_policy_is_trained_and_used(prompts, tmp_path, capsys):
     runs = ["--runs", str(tmp_path / "runs")]
     assert main(["prompts", "train", "--prompts", str(prompts), "--name", "mine", "-n", "40", *runs]) == 0
     assert main(["prompts", "improve", "Write a poem.", "--run", "mine", "--json", *runs]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["original"] == "Write a poem."
-    assert main(["prompts", "eval", "mine", "--json", *runs]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert rows["prompts"] == 4
-    assert set(rows["rows"]) == {"the policy", "no change", "at random"}
-    assert rows["rows"]["no change"]["gain"] == 0.0
-    assert main(["prompts", "report", "mine", *runs]) == 0
-    assert "the policy earns" in capsys.readouterr().out
-    page = (tmp_path / "runs/mine/prompts.html").read_text()
-    sections = re.findall(r'<section id="(\w+)"', page)
-    assert sections == ["curve", "compared", "chosen", "spread", "categories", "examples"]
-    assert "default-src 'none'" in page
-    assert "Write a story about bees." in page
-    assert main(["runs", *runs]) == 0
 
 
 def test_a_task_is_measured_with_a_model(tiny, tmp_path, capsys):
@@ -105,13 +89,6 @@ def test_options_that_contradict_each_other_are_refused(tmp_path, monkeypatch, c
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a", "answer": "b"}\n')
     assert main(["prompts", *options]) == 64
     assert words in capsys.readouterr().err
-
-
-def test_what_prompts_say_cannot_break_out_of_the_page():
-    bad = Improved(original="<script>alert(1)</script>", score_before=0.1, score=0.2)
-    page = prompts_page("<b>run</b>", {"the policy": [bad]}, [], token_cost=0.008)
-    assert "<script>" not in page
-    assert "<b>run" not in page
 
 
 def test_the_scorer_learns_from_people_first_if_there_are_scores(prompts, tmp_path, capsys):
