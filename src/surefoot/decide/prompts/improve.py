@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.prompts.mutations import MUTATIONS
-from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy, versions
+from surefoot.decide.prompts.policy import PromptConfig, versions
 from surefoot.decide.prompts.scorers import Scorer
 from surefoot.decide.prompts.text import tokens
 
@@ -160,17 +160,6 @@ def _best(
         if mean > highest:
             best, highest = names, mean
     return best
-
-
-def search(choosers: Sequence[Chooser], prompts: Sequence[str], scorer: Scorer, token_cost: float) -> list[Improved]:
-    """Return the best version of each prompt among the choosers', by the scorer: best-of-n with the answers known."""
-    results = [improve(choose, prompts, scorer, token_cost=token_cost) for choose in choosers]
-    return [max(versions, key=lambda each: each.reward) for versions in zip(*results, strict=True)]
-
-
-def sampled(policy: PromptPolicy, n: int) -> list[Chooser]:
-    """Return n choosers: the policy's best choices, and n - 1 draws from it."""
-    return [policy.steps, *(lambda prompt: policy.steps(prompt, greedy=False) for _ in range(n - 1))]
 
 
 def interval(values: Sequence[float], *, seed: int = 0, draws: int = 2000) -> tuple[float, float, float]:

@@ -26,7 +26,7 @@ class PromptConfig(Config):
     max_tokens: int = knob(80, "Most tokens that the mutations of a prompt may add in all.", integer(Interval(0)))
     allow_cut: bool = knob(False, "Allow mutations that remove words of the prompt.", flag())
     span: float = knob(
-        1.0, "Gain in score that counts as a full success; a loss of as much is a full failure.", real(POSITIVE)
+        2.0, "Gain in score that counts as a full success; a loss of as much is a full failure.", real(POSITIVE)
     )
 
 
@@ -68,54 +68,57 @@ def facts(text: str, did: Sequence[str]) -> np.ndarray:
     return row / np.float32(max(1.0, np.sqrt(row.sum())))
 
 
+# Ridge weights: a mutation's mean gain is learned first, and what depends on the prompt only after many outcomes. Rows of
+# one task are alike, so a difference between prompts that was seen on few tasks is mostly chance.
+_CONSTANT, _FACTS = 2.0, 0.4
+
+
 class PromptPolicy:
     """Chooses mutations one after the other, and when to stop, without evaluating anything.
 
-    The value of a mutation is compared with that of stopping, once per evaluated mutation: the one's success is the
-    other's failure. This is what the decision core's default chooser models, so that gains of one mutation say nothing
-    about another one.
+    An agent of the decision core with the mutations and "stop" as options and `FACTS` as features. Its chooser is
+    `residual`, a regression per mutation: the core's default chooser assumes that one option is right and the others are
+    wrong, but several mutations can help the same prompt.
 
     Args:
         config: Limits and price.
-        encoder: Encoder of the prompt's words; "hashing-1-8" observes nearly nothing but `FACTS`.
-        seed: Seed of exploration.
+        seed: Seed of the exploration in training.
     """
 
-    def __init__(self, config: PromptConfig | None = None, *, encoder: str = "hashing-1-64", seed: int = 0) -> None:
+    def __init__(self, config: PromptConfig | None = None, *, seed: int = 0) -> None:
         self.config, self.seed = config or PromptConfig(), seed
-        self.agent = Agent(make_encoder(encoder), config=AgentConfig(extra=len(FACTS), seed=seed))
+        # Words of a prompt do not tell which mutation helps it: the encoder is the smallest, and its vector is 0.
+        encoder = make_encoder("hashing-1-8")
+        self.agent = Agent(encoder, config=AgentConfig(chooser="residual", extra=len(FACTS) + 1, seed=seed))
         for name, about in ABOUT.items():
             self.agent.options.add(name, about)
 
-    def choose(self, text: str, did: Sequence[str], possible: Sequence[str], *, greedy: bool = True) -> str:
+    def choose(self, text: str, did: Sequence[str], possible: Sequence[str]) -> str:
         """Return the name of the next mutation, or stop."""
         if not possible:
             return STOP
-        record = self.agent.choose(
-            text, allowed=(*possible, STOP), extra=facts(text, did), vector=self._vector(text), greedy=greedy
-        )
+        record = self.agent.choose(text, allowed=(*possible, STOP), greedy=True, **self._observed(text, did))
         return record.name or STOP
 
     def learn(self, text: str, did: Sequence[str], mutation: str, gain: float) -> None:
-        """Learn that `mutation` changed the score of `text` by `gain`, less its cost."""
+        """Learn that `mutation` changed the score of `text` by `gain`, less its cost; stopping changes it by 0."""
         success = float(np.clip(0.5 + 0.5 * gain / self.config.span, 0.0, 1.0))
-        for name, reward in ((mutation, success), (STOP, 1.0 - success)):
-            record = self.agent.imitate(
-                text, name, allowed=(mutation, STOP), extra=facts(text, did), vector=self._vector(text)
-            )
+        for name, reward in ((mutation, success), (STOP, 0.5)):
+            record = self.agent.imitate(text, name, allowed=(mutation, STOP), **self._observed(text, did))
             self.agent.outcome(record.id, reward)
         self.agent.learn()
 
-    def _vector(self, text: str) -> np.ndarray:
-        return self.agent.encoder.encode([text])[0]
+    def _observed(self, text: str, did: Sequence[str]) -> dict[str, np.ndarray]:
+        extra = np.append(_FACTS * facts(text, did), _CONSTANT).astype(np.float32)
+        return {"extra": extra, "vector": np.zeros(self.agent.encoder.dim, np.float32)}
 
-    def steps(self, prompt: str, *, greedy: bool = True) -> list[tuple[str, str]]:
+    def steps(self, prompt: str) -> list[tuple[str, str]]:
         """Return (mutation, text after it) of each step for one prompt."""
         text, done = prompt, list[tuple[str, str]]()
         while len(done) < self.config.max_steps:
             did = [name for name, _ in done]
             possible = {n: t for n, t in versions(text, prompt, self.config).items() if n not in did}
-            name = self.choose(text, did, list(possible), greedy=greedy)
+            name = self.choose(text, did, list(possible))
             if name == STOP:
                 break
             text = possible[name]
@@ -182,7 +185,7 @@ def _moves(policy: PromptPolicy, walks: Sequence[_Walk], rng: np.random.Generato
         if rng.random() < EXPLORE:
             name = possible[int(rng.integers(len(possible)))]
         else:
-            name = policy.choose(walk.text, walk.did, possible, greedy=False)
+            name = policy.choose(walk.text, walk.did, possible)
         if name != STOP:
             moves.append((walk, name, texts[name]))
     return moves

@@ -13,11 +13,9 @@ from surefoot.decide.prompts.improve import (
     fixed,
     improve,
     interval,
-    sampled,
-    search,
 )
 from surefoot.decide.prompts.mutations import mutate
-from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy
+from surefoot.decide.prompts.policy import PromptConfig
 from surefoot.decide.prompts.text import tokens
 
 PROMPTS = ["Which is heavy: iron, air or wood?", "Who wrote Hamlet?", "Write a story about bees."]
@@ -57,12 +55,6 @@ def test_the_best_mutation_and_sequence_are_found_within_their_number_of_scores(
     assert scorer.scored <= 100
     assert set(best_sequence(Counts(), PROMPTS, CONFIG, 500)) == {"answer-cue", "answer-form"}
     assert "answer-cue" in best_of_n(Counts(), PROMPTS, CONFIG, 500)
-
-
-def test_a_search_takes_the_best_version_of_each_prompt():
-    ways = [fixed((), CONFIG), fixed(("answer-cue",), CONFIG), fixed(("role",), CONFIG)]
-    assert [each.score for each in search(ways, PROMPTS, Counts(), 0.0)] == [1.0, 1.0, 1.0]
-    assert len(sampled(PromptPolicy(), 3)) == 3
 
 
 def test_random_mutations_are_the_same_for_the_same_seed():
