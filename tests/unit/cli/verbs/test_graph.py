@@ -19,9 +19,14 @@ def test_a_template_has_no_errors_and_equals_itself(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("cartpol", "did you mean cartpole?"), ("no.json", "cannot read a graph from no.json: No such file or directory\n")],
+    [
+        ("cartpol", "did you mean cartpole?"),
+        ("no.json", "cannot read a graph from no.json: No such file or directory\n"),
+    ],
 )
-def test_a_graph_that_does_not_exist_is_one_sentence(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_graph_that_does_not_exist_is_one_sentence(
+    name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["graph", "check", name]) == 2
     assert message in capsys.readouterr().err
 
