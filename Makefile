@@ -100,8 +100,8 @@ bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR 
 	$(BIN)/python benchmarks/speed_chart.py
 	$(BIN)/python benchmarks/tables.py
 
-sb3-suite: setup  ## Stable-Baselines3's own tests against surefoot.sb3; SB3=DIR is a copy of its repository, needs pandas
-	$(BIN)/python benchmarks/sb3_suite.py $(SB3) $(ARGS)
+sb3-suite: setup  ## Stable-Baselines3's and sb3-contrib's own tests; SB3=DIR and CONTRIB=DIR are copies of their repositories, needs pandas
+	$(BIN)/python benchmarks/sb3_suite.py $(if $(SB3),--sb3 $(SB3)) $(if $(CONTRIB),--contrib $(CONTRIB)) $(ARGS)
 
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)

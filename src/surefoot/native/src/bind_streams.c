@@ -119,10 +119,10 @@ static PyObject *streams_step(PyObject *self, PyObject *const *args, Py_ssize_t 
     SF_CALL(call);
     if (!begin(&call, "streams_step", args, count, 7, &in)) return NULL;
     const surefoot_env *env = in.streams->env;
-    const int64_t n = in.streams->n, seen = obs_numbers(in.streams), choices = env->choices;
+    const int64_t n = in.streams->n, obs_size = obs_numbers(in.streams), choices = env->choices;
     if (!sf_read(&call, INPUT(in, action, choices ? SF_I64 : SF_F32, choices ? n : n * env->action_size),
-                 OUTPUT(in, obs, SF_F32, seen), OUTPUT(in, reward, SF_F64, n), OUTPUT(in, terminated, SF_BOOL, n),
-                 OUTPUT(in, truncated, SF_BOOL, n), OUTPUT_OR_NONE(in, final_obs, SF_F32, seen)))
+                 OUTPUT(in, obs, SF_F32, obs_size), OUTPUT(in, reward, SF_F64, n), OUTPUT(in, terminated, SF_BOOL, n),
+                 OUTPUT(in, truncated, SF_BOOL, n), OUTPUT_OR_NONE(in, final_obs, SF_F32, obs_size)))
         return NULL;
     const int64_t *choice = in.action;
     for (int64_t i = 0; i < (choices ? n : 0); i++)
