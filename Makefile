@@ -193,10 +193,12 @@ bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, an
 
 campaign: setup .venv-audit/bin/pip-audit  ## kills, bad inputs, damaged files, power cuts, each with a defect that must be caught; ten minutes, ARGS="--only K2"
 	$(BIN)/python benchmarks/campaign $(ARGS)
+	SUREFOOT_EXAMPLES=300 $(BIN)/python -m pytest tests/property/test_kernel.py -n 0 -q
 	$(BIN)/python benchmarks/tables.py
 
 campaign-long: setup .venv-audit/bin/pip-audit  ## the same with the counts of a release; many hours
 	$(BIN)/python benchmarks/campaign --long $(ARGS)
+	SUREFOOT_EXAMPLES=2000 $(BIN)/python -m pytest tests/property/test_kernel.py -n 0 -q
 	$(BIN)/python benchmarks/tables.py
 
 .venv-audit/bin/pip-audit:
