@@ -29,7 +29,8 @@ from typing import Any
 HARMLESS = {
     *("CI", "COLUMNS", "HOME", "PATH", "TERM", "TMPDIR", "XDG_CACHE_HOME", "NO_COLOR", "MPLBACKEND"),
     *("SUREFOOT_CACHE", "SUREFOOT_DEMO_STEPS", "SUREFOOT_EXAMPLE_STEPS", "SUREFOOT_RUNS", "PYTEST_CURRENT_TEST"),
-    *("HF_HUB_OFFLINE", "PYGAME_HIDE_SUPPORT_PROMPT"),  # set by libraries that a test imported
+    # Set by libraries that a test imported.
+    *("HF_HUB_OFFLINE", "PYGAME_HIDE_SUPPORT_PROMPT", "SDL_AUDIODRIVER", "TORCHINDUCTOR_CACHE_DIR"),
 }
 PRELOADED = (
     *("numpy.ma", "typeguard", "rich.live", "surefoot.cli.main", "surefoot.cli.verbs.train", "surefoot.train.facade"),
