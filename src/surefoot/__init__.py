@@ -30,30 +30,4 @@ if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec as RunSpec
     from surefoot.train.training import Training as Training
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "ActorCritic": "nets.actor_critic",
-        "CollectConfig": "train.config",
-        "Collector": "train.collect.collector",
-        "Learner": "learn.learner",
-        "Monitor": "train.interop.sb3_names",
-        "NetConfig": "nets.config",
-        "PPO": "train.facade",
-        "PPOConfig": "learn.config",
-        "Rollout": "data.rollout",
-        "RunSpec": "train.spec",
-        "SurefootError": "errors",
-        "Training": "train.training",
-        "UpdateReport": "learn.report",
-        "VecNormalize": "train.interop.sb3_names",
-        "__version__": "_version",
-        "check_env": "envs.check",
-        "check_store": "data.check",
-        "evaluate_policy": "train.interop.sb3_functions",
-        "live": "train.loop",
-        "make_vec_env": "train.interop.sb3_functions",
-        "make_world": "envs.make",
-        "training_loop": "train.loop",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

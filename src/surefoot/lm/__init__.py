@@ -20,20 +20,4 @@ if TYPE_CHECKING:
     from surefoot.lm.sampling.sampler import generate as generate
     from surefoot.lm.training import LMTraining as LMTraining
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "Backbone": "policy.backbone",
-        "Constitution": "constitution.principles",
-        "LMConfig": "config",
-        "LMPolicy": "policy.policy",
-        "LMTraining": "training",
-        "RewardModel": "rewards.reward_model",
-        "Sampling": "sampling.sampler",
-        "ValueModel": "rewards.reward_model",
-        "generate": "sampling.sampler",
-        "load_backbone": "policy.loading",
-        "scorer": "rewards.scoring",
-        "train_reward_model": "rewards.reward_fit",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -17,17 +17,4 @@ if TYPE_CHECKING:
     from surefoot.decide.tools.run_log import RunLog as RunLog
     from surefoot.decide.tools.schedule import TrainingSchedule as TrainingSchedule
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "QueryCache": "cache",
-        "RewardConfig": "run_log",
-        "RunLog": "run_log",
-        "TextMemory": "memory",
-        "ToolAgent": "agent",
-        "ToolResult": "protocol",
-        "ToolRun": "run",
-        "TrainingSchedule": "schedule",
-        "tool": "protocol",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
