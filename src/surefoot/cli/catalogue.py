@@ -105,6 +105,7 @@ GROUPS = {
         "fine-tune language models with PPO, rewards and constitutions",
         {
             "lm ppo": Verb("lm.train:PPOArgs", "Train a language model with PPO on your prompts and reward"),
+            "lm dpo": Verb("lm.dpo:DPOArgs", "Train a language model on preference pairs with DPO or IPO"),
             "lm sft": Verb("lm.finetune:SFTArgs", "Fine-tune a language model on prompts and responses"),
             "lm reward": Verb("lm.finetune:RewardArgs", "Train a reward model on preference pairs"),
             "lm constitution": Verb("lm.results:ConstitutionArgs", "Run Constitutional AI, or check a text"),

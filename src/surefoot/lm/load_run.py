@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_model
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import RewardFit
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
+from surefoot.lm.run import saved_config
 from surefoot.nets.policy import load_weights
 from surefoot.train.rundir.rundir import RunDir
 
@@ -26,7 +26,7 @@ def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = 
     spec = directory.read_header()["spec"]
     if "lm" not in spec:
         raise ConfigError(f"{directory.path} is not a language run")
-    config = LMConfig.from_json(spec["lm"])
+    config = saved_config(spec)
     backbone, tokenizer = load_backbone(spec["model"], config, device=device)
     critic = NoCritic() if config.algorithm != "ppo" else None
     policy = LMPolicy(backbone, critic=critic, temperature=config.temperature)
@@ -35,7 +35,7 @@ def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = 
         path = path / (checkpoint if checkpoint == "best" else f"{int(checkpoint):06d}")
     loaded = load_checkpoint(path)
     load_weights(policy, loaded.parts["weights"])
-    return policy, Speech(tokenizer, backbone.model), loaded.step
+    return policy, Speech(tokenizer, backbone.model, chat=config.chat), loaded.step
 
 
 def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base: str, fit: RewardFit) -> Path:

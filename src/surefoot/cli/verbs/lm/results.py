@@ -61,7 +61,7 @@ class ChatArgs:
         from surefoot.lm.sampling.sampler import Sampling, generate
 
         sampling = Sampling(max_new_tokens=self.tokens, temperature=self.temperature)
-        prompt = speech.ask(text)
+        prompt = speech.prompt(text)
 
         def answer() -> str:
             generator = torch.Generator().manual_seed(self.seed)
