@@ -315,7 +315,7 @@ def test_the_command_line_checks_exports_imports_runs_compares_and_draws(tmp_pat
         digits.add(json.loads(capsys.readouterr().out.splitlines()[-1])["sha256"])
     assert len(digits) == 1
     assert main(["graph", "run", graph, "--engine", "interpreter", "--watch", "step.rewards", "--path", "auto"]) == 0
-    assert "'mean': 1.0" in capsys.readouterr().out
+    assert "step.rewards  [8] mean 1\n" in capsys.readouterr().out
     assert main(["graph", "nodes", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) >= 30
     assert main(["graph", "templates"]) == 0

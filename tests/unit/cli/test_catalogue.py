@@ -37,7 +37,8 @@ def test_every_argument_is_described() -> None:
         hints, source = typing.get_type_hints(owner, include_extras=True), inspect.getsource(owner)
         for field in dataclasses.fields(owner):
             shared = any(getattr(mark, "help", None) for mark in getattr(hints[field.name], "__metadata__", ()))
-            below = re.search(rf'^    {field.name}: .*\n    """', source, re.MULTILINE)
+            # A declaration may go on over indented lines and a closing bracket.
+            below = re.search(rf'^    {field.name}: .*\n(?:(?:        |    \]).*\n)*    """', source, re.MULTILINE)
             assert shared or below, f"surefoot {name}: {field.name} has no description"
 
 
