@@ -193,9 +193,12 @@ def messages_of(talk: Talk) -> list[dict[str, str]]:
     if len(turns) < 3 or turns[0].strip():
         return [{"role": "user", "content": talk}]
     roles = {"Human": "user", "Assistant": "assistant"}
-    spoken = zip(turns[1::2], turns[2::2], strict=True)
     # The last turn is the assistant's and still empty.
-    return [{"role": roles[who], "content": said.strip()} for who, said in spoken if said.strip()]
+    return [
+        {"role": roles[who], "content": text.strip()}
+        for who, text in zip(turns[1::2], turns[2::2], strict=True)
+        if text.strip()
+    ]
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_m
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import RewardFit
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
+from surefoot.lm.rewards.text_reward import TextReward
 from surefoot.lm.run import saved_config
 from surefoot.nets.policy import load_weights
 from surefoot.train.rundir.rundir import RunDir
@@ -59,10 +60,15 @@ def reward_base(folder: Path | str) -> str | None:
 
 
 def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_name: str = "") -> Any:
-    """Return a reward module. With a frozen trunk of the same base model it shares the backbone `beside`."""
+    """Return a reward module, or a function of conversations if it is a model on text features.
+
+    With a frozen trunk of the same base model a module shares the backbone `beside`.
+    """
     folder = Path(folder)
     try:
         about = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        if about.get("kind") == "text":
+            return TextReward.load(folder, device=beside.device if beside is not None else "cpu")
         state = load_file(folder / "reward.safetensors")
     except (OSError, ValueError) as why:
         raise ConfigError(f"{folder} holds no reward model: {why}") from why

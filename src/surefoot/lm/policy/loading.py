@@ -55,6 +55,17 @@ def load_model(name: str | Path, *, dtype: torch.dtype, device: torch.device) ->
     return model.to(device)
 
 
+def is_encoder(name: str | Path) -> bool:
+    """Return True for a model without a language-model head, such as MiniLM; False if its config names none."""
+    transformers = require_transformers()
+    try:
+        config = transformers.AutoConfig.from_pretrained(resolve(name))
+    except (OSError, ValueError):
+        return False  # `load_model` reports what is wrong with the name
+    heads = config.architectures or []
+    return bool(heads) and not any(head.endswith(("ForCausalLM", "LMHeadModel")) for head in heads)
+
+
 def resolve(name: str | Path) -> str:
     """Return the folder for a name that `surefoot lm get` knows; any other name unchanged."""
     from surefoot.lm.download import KNOWN, folder_of
