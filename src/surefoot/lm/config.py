@@ -120,6 +120,11 @@ class LMConfig(Config):
         0.0, "Subtracted from the score of a response without an end token.", real(NOT_NEGATIVE)
     )
     length_penalty: float = knob(0.0, "Subtracted from the score per token.", real(NOT_NEGATIVE))
+    fluency_weight: float = knob(
+        0.0,
+        "Weight of the reference's mean log-prob per token in the score: responses that the base model finds unlikely lose.",
+        real(NOT_NEGATIVE),
+    )
     reward_timeout: float = knob(300.0, "Timeout of a reward function, in seconds.", real(POSITIVE))
 
     judge_every: int = knob(

@@ -16,6 +16,7 @@ from surefoot.errors import ConfigError, DataError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.schedule import value_at
 from surefoot.lm.config import LMConfig
 from surefoot.lm.data import Cursor, PreferencePair, as_text
 from surefoot.lm.held_out import HeldOut
@@ -148,7 +149,7 @@ class DPOTraining:
         norm = float(self.optimizer.clip(self.ppo.max_grad_norm or float("inf")))
         # Warm-up over the first tenth: Adam's second moments are wrong at the start, and the reference is the best policy so far.
         warm = min(1.0, (self.steps + 1) / max(1.0, 0.1 * config.steps))
-        lr = self.ppo.lr * warm
+        lr = value_at(self.ppo.lr, progress=self.steps / config.steps, updates=self.steps) * warm
         self.optimizer.step(lr)
         learned = time.perf_counter()
         self.steps += 1

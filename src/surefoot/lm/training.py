@@ -233,6 +233,9 @@ class LMTraining:
         config = self.config
         score = self.scale(raw) - config.length_penalty * batch.length
         score = score - config.missing_eos_penalty * ~batch.ended
+        if config.fluency_weight:
+            total = np.where(batch.valid, batch.ref_log_prob, 0.0).sum(0)
+            score = score + config.fluency_weight * total / np.maximum(1, batch.length)
         beta = self.beta.beta if config.kl_in == "reward" else 0.0
         if config.algorithm == "ppo":
             decay = self.ppo.gamma * self.ppo.lam

@@ -34,7 +34,6 @@ class PairsFit:
     """Over all folds; the strength of the penalty is chosen inside the other folds."""
     interval: tuple[float, float]
     """95 %, Wilson."""
-    fold_accuracy: tuple[float, ...]
     calibration_error: float
     """Mean gap between predicted and observed share of correct pairs, over ten bins."""
     slope: float
@@ -132,7 +131,7 @@ class TextReward:
         good = self.features(prompts, [pair.chosen for pair in pairs])
         bad = self.features(prompts, [pair.rejected for pair in pairs])
         margin = torch.tensor([pair.margin for pair in pairs])
-        gap, strength, folds = self._cross_validate(good, bad, margin, seed)
+        gap, strength = self._cross_validate(good, bad, margin, seed)
         slope = _slope(gap)
         every = torch.arange(len(pairs))
         self.scale = self._scaling(good, bad, every)
@@ -145,7 +144,6 @@ class TextReward:
             pairs=len(pairs),
             accuracy=float(right.float().mean()),
             interval=wilson(int(right.sum()), len(pairs)),
-            fold_accuracy=tuple(float(right[fold].float().mean()) for fold in folds),
             calibration_error=calibration_error(slope * gap),
             slope=slope / self.gain,
             strength=strength,
@@ -164,10 +162,8 @@ class TextReward:
         both = Features(*(torch.cat([getattr(p, f) for p in parts]) for f in ("dense", "words", "weights")))
         return _Scale.fit(both, self.features.width - len(self.features.layers) * _hidden(self.features))
 
-    def _cross_validate(
-        self, good: Features, bad: Features, margin: Tensor, seed: int
-    ) -> tuple[Tensor, float, list[Tensor]]:
-        """Return (difference of scores for every pair, by weights fitted to the other folds; the best strength; folds)."""
+    def _cross_validate(self, good: Features, bad: Features, margin: Tensor, seed: int) -> tuple[Tensor, float]:
+        """Return (difference of scores for every pair, by weights fitted to the other folds; the best strength)."""
         order = torch.randperm(len(margin), generator=torch.Generator().manual_seed(seed))
         folds = [order[i::FOLDS] for i in range(FOLDS)]
         gaps = {strength: torch.zeros(len(margin)) for strength in STRENGTHS}
@@ -188,7 +184,7 @@ class TextReward:
         for number, fold in enumerate(folds):
             others = {s: float(each.sum() - each[number]) for s, each in losses.items()}
             chosen[fold] = gaps[min(others, key=lambda s: others[s])][fold]
-        return chosen, min(losses, key=lambda s: float(losses[s].sum())), folds
+        return chosen, min(losses, key=lambda s: float(losses[s].sum()))
 
     def save(self, folder: Path | str, fit: PairsFit, test: dict[str, Any] | None = None) -> Path:
         """Write the weights and the result of the fit to a folder, and return it."""

@@ -40,8 +40,6 @@ class DPOArgs:
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Continue this run."""
     track: Track = ()
-    device: str = "auto"
-    """cpu, cuda, or auto, which uses a GPU if there is one."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -70,7 +68,7 @@ class DPOArgs:
         config = saved_config(spec) if spec else LMConfig(algorithm="dpo", beta=0.1)
         config = config.replace(**lm)
         preferences = read_pairs(file)
-        backbone, tokenizer = load_backbone(model, config, device=pick_device(self.device))
+        backbone, tokenizer = load_backbone(model, config, device=pick_device("auto"))
         training = DPOTraining(
             backbone,
             tokenizer,

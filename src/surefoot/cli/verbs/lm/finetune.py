@@ -125,6 +125,7 @@ class RewardArgs:
         from surefoot.lm.data import read_pairs
         from surefoot.lm.policy.loading import is_encoder
 
+        options = options_from(RewardOptions, pairs(self.set, "--set"), "--set")
         preferences = read_pairs(self.pairs)
         others = read_pairs(self.test) if self.test is not None else None
         if is_encoder(self.model):
@@ -134,7 +135,7 @@ class RewardArgs:
                 )
             result, text = self._with_encoder(preferences, others)
         else:
-            result, text = self._with_head(preferences, others)
+            result, text = self._with_head(options, preferences, others)
         if others is not None and (test := result["test"]):
             low, high = test["interval"]
             text += f"; on {self.test}: {test['accuracy']:.3f} [{low:.3f}, {high:.3f}] of {test['pairs']} pairs"
@@ -159,7 +160,7 @@ class RewardArgs:
         return {**fit.to_json(), "test": test}, text
 
     def _with_head(
-        self, preferences: list[PreferencePair], others: list[PreferencePair] | None
+        self, options: RewardOptions, preferences: list[PreferencePair], others: list[PreferencePair] | None
     ) -> tuple[dict[str, Any], str]:
         import torch
 
@@ -168,7 +169,6 @@ class RewardArgs:
         from surefoot.lm.rewards.reward_fit import pair_accuracy, train_reward_model
         from surefoot.lm.rewards.reward_model import RewardModel
 
-        options = options_from(RewardOptions, pairs(self.set, "--set"), "--set")
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         dtype = torch.float32 if options.full else best_dtype(options.dtype, device)
         base = load_model(self.model, dtype=dtype, device=device)

@@ -14,7 +14,7 @@ from surefoot.cli.options import Track, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.lm.dpo import DPOTraining
+    from surefoot.lm import dpo
     from surefoot.lm.policy.backbone import Backbone
     from surefoot.lm.run import LMRun
     from surefoot.lm.training import LMStep, LMTraining
@@ -46,7 +46,7 @@ def find_scorer(name: str, option: str, backbone: Backbone, model: str) -> Any:
 
 
 def train(
-    training: LMTraining | DPOTraining,
+    training: LMTraining | dpo.DPOTraining,
     directory: RunDir | None,
     about: dict[str, Any],
     *,
@@ -56,6 +56,7 @@ def train(
 ) -> int:
     """Create or resume a run on disk, train to its end or to Ctrl-C, and print a line per step."""
     from surefoot.cli.drive import open_mirrors
+    from surefoot.lm.dpo import DPOTraining
     from surefoot.lm.run import create, resume
     from surefoot.train.interrupt import GentleStop
     from surefoot.train.rundir.rundir import new_run_dir, runs_root
@@ -67,10 +68,12 @@ def train(
     run = (create if is_new else resume)(directory, training, about=about, command=command, mirrors=mirrors)
     if not as_json:
         backbone = training.policy.backbone
-        count = f"{len(training.prompts)} prompts" if hasattr(training, "prompts") else f"{len(training.pairs)} pairs"
+        size = (
+            f"{len(training.pairs)} pairs" if isinstance(training, DPOTraining) else f"{len(training.prompts)} prompts"
+        )
         template = ", asked through the chat template" if training.speech.chat else ""
         print(
-            f"{directory.path}: {count}{template}, {sum(p.numel() for p in training.policy.parameters()):,} trainable "
+            f"{directory.path}: {size}{template}, {sum(p.numel() for p in training.policy.parameters()):,} trainable "
             f"parameters ({backbone.train}, {backbone.dtype})"
         )
     try:
