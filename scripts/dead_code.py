@@ -24,7 +24,6 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("*", "__getattr__", "the interpreter calls it for lazily loaded names"),
     ("*", "maxother", "reprlib.Repr reads it"),
     ("*", "maxstring", "reprlib.Repr reads it"),
-    ("*", "writeable", "numpy's flag"),
     ("*", "pre_tokenizer", "tokenizers reads it"),
     ("compat/*", "*", "names of other systems, which their users' code calls"),
     ("decide/evaluation/offpolicy.py", "largest_weight", "a field of the result that users receive"),

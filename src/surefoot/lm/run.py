@@ -27,7 +27,7 @@ from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.diagnose.diagnostics import resident
 from surefoot.train.run import git_commit, versions
-from surefoot.train.rundir.recorder import Keep, open_recorder
+from surefoot.train.rundir.recorder import RecordingOptions, open_recorder
 from surefoot.train.rundir.rundir import RunDir
 
 # Rules about episodes, returns and observations: a language run has none. Its own rules cover repetition and entropy.
@@ -240,7 +240,7 @@ def _open(
     mirrors: Sequence[Mirror],
 ) -> LMRun:
     doctor = LiveDoctor(language_rules())
-    recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor, *mirrors])
+    recorder = open_recorder(directory, RecordingOptions(), record=True, mirrors=[doctor, *mirrors])
     recorder.header(
         env=f"language: {about.get('model', '')}",
         seed=training.config.seed,

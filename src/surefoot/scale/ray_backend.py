@@ -1,4 +1,4 @@
-"""Rollouts by actors of a Ray cluster; weights are put into the object store once, pieces come back through it.
+"""Collect rollouts by actors of a Ray cluster. Weights and pieces travel through the object store, weights once for all.
 
 Ray is only started if the address is "here". A cluster without authentication is refused unless it is allowed: anyone
 who reaches such a cluster can run code on it.
@@ -42,7 +42,7 @@ def ray_backend(
     def make(number: int, streams: int, generation: int) -> Any:
         return kind.remote(settings, number, streams, generation, worlds)
 
-    def start() -> _Handle:  # no spare: it would hold a CPU of the cluster
+    def start() -> _Handle:  # no spare actor in reserve: it would hold a CPU of the cluster
         return _Handle(ray, make)
 
     def share(weights: Weights) -> Any:

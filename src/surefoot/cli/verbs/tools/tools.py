@@ -155,9 +155,9 @@ class EvalToolsArgs:
 
     def run(self) -> int:
         from surefoot.decide.evaluation.datasets import read
-        from surefoot.decide.evaluation.trial import load_agent, made_with
+        from surefoot.decide.evaluation.trial import encoder_and_chooser, load_agent
 
-        agent = _agent(*made_with(self.directory), 0)
+        agent = _agent(*encoder_and_chooser(self.directory), 0)
         data = read(self.data, self.format, self.topics)
         for name, description in zip(data.names, data.descriptions, strict=True):
             agent.options.add(name, description)
@@ -195,10 +195,10 @@ class ReplayArgs:
     def run(self) -> int:
         from dataclasses import asdict
 
-        from surefoot.decide.evaluation.trial import made_with, replay
+        from surefoot.decide.evaluation.trial import encoder_and_chooser, replay
 
         at_least_one(last=self.last)
-        agent = _agent(*made_with(self.directory), 0)
+        agent = _agent(*encoder_and_chooser(self.directory), 0)
         result = replay(agent, self.directory, last=self.last)
         if self.as_json:
             policies = {name: asdict(estimate) for name, estimate in result.policies.items()}
