@@ -31,13 +31,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from surefoot.decide.encoders.encoder import Likeness, make_encoder, unit_rows
 from surefoot.decide.evaluation.offpolicy import student
 from surefoot.decide.evaluation.summary import risk_coverage
+from surefoot.decide.policy.outcome_model import Scene
 from workloads.tool_arms import ARMS, PEERS, Ours, Peer, make, play, vw_missing
 from workloads.tool_streams import REGIMES, Moment, Task, load
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("cost", "outside", "cells", "curve")
-COUNT = 3000
-"""Decisions per stream: 15 per tool at 200 tools."""
+COUNT = 2000
+"""Decisions per stream: 10 per tool at 200 tools."""
 TRAINED, MET, TESTED = 4000, 200, 2000
 """Outside part: decisions before the test, foreign queries among them if any are met, and queries of the test."""
 TOTAL_BAR, DECIDE_BAR = 300.0, 60.0
@@ -80,32 +81,28 @@ def outside(task: Task, seed: int, met: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 9])
     order, foreign = rng.permutation(len(task.x)), rng.permutation(len(task.outside))
     every = np.arange(len(task.tools))
-    learners = {"ours": Ours(task, seed), "residual": Peer(PEERS["residual"](task.x.shape[1], task.likeness), seed)}
+    ours, peer = Ours(task, seed), Peer(PEERS["residual"](task.x.shape[1], task.likeness), seed)
     for t in range(TRAINED):
         rows = [(task.x[order[t]], int(task.right[order[t]]))]
         if met and t % (TRAINED // met) == 0:
             rows.append((task.outside[foreign[t * met // TRAINED]], -1))
-        for (x, right), learner in product(rows, learners.values()):
+        for (x, right), learner in product(rows, (ours, peer)):
             moment = Moment(x=x, option=every, described=task.tools, right=right, flipped=False, observed=True)
             chosen, record = learner.decide(moment)
             learner.learn(record, float(chosen == right))
     known, strange = order[TRAINED : TRAINED + TESTED], foreign[MET:]
-    agent = learners["ours"].agent  # type: ignore[union-attr]  # the first of the two
-    records = [
-        [agent.choose("", vector=x, greedy=True) for x in rows] for rows in (task.x[known], task.outside[strange])
-    ]
+    tested = (task.x[known], task.outside[strange])
+    records = [[ours.agent.choose("", vector=x, greedy=True) for x in rows] for rows in tested]
     sure = [np.array([record.confidence for record in rows]) for rows in records]
-    peer = [
-        [float(learners["residual"].chooser.choose(_scene(task, x), rng).worth.max()) for x in rows]  # type: ignore[union-attr]
-        for rows in (task.x[known], task.outside[strange])
-    ]
+    scores = [np.array([record.choice.score for record in rows]) for rows in records]
+    theirs = [[float(peer.chooser.choose(_scene(task, x), rng).worth.max()) for x in rows] for rows in tested]
     right = [r.names[r.choice.at] == str(a) for r, a in zip(records[0], task.right[known], strict=True)]
     answers = right + [False] * len(strange)
     return {
         "auroc": {
-            "ours": auroc(*[np.array([record.choice.score for record in rows]) for rows in records]),
-            "residual": auroc(*map(np.array, peer)),
-            "cosine": auroc(*[(rows @ task.tools.T).max(axis=1) for rows in (task.x[known], task.outside[strange])]),
+            "ours": auroc(*scores),
+            "residual": auroc(*map(np.array, theirs)),
+            "cosine": auroc(*[(rows @ task.tools.T).max(axis=1) for rows in tested]),
         },
         "kept": float(np.mean([record.name is not None for record in records[0]])),
         "refused": float(np.mean([record.name is None for record in records[1]])),
@@ -115,9 +112,7 @@ def outside(task: Task, seed: int, met: int) -> dict[str, Any]:
     }
 
 
-def _scene(task: Task, x: np.ndarray) -> Any:
-    from surefoot.decide.policy.outcome_model import Scene
-
+def _scene(task: Task, x: np.ndarray) -> Scene:
     return Scene(x=x, option=np.arange(len(task.tools)), cosine=task.tools @ x)
 
 
@@ -198,7 +193,7 @@ def main() -> int:
     parser.add_argument("--regimes", default=",".join(REGIMES))
     parser.add_argument("--arms", default=",".join(ARMS))
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--vw-seeds", type=int, default=5, help="Vowpal Wabbit takes ten times as long as the others")
+    parser.add_argument("--vw-seeds", type=int, default=3, help="Vowpal Wabbit takes ten times as long as the others")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "tools.json")
     parser.add_argument("--report", action="store_true", help="only print the results")
     args = parser.parse_args()
@@ -213,25 +208,27 @@ def main() -> int:
         for key in path[:-1]:
             at = at.setdefault(key, {})
         at[path[-1]] = value
-        args.out.write_text(json.dumps(results, indent=1) + "\n")
+        args.out.write_text(json.dumps(results) + "\n")
 
     parts = args.parts.split(",")
     if "cost" in parts:
         keep("cost", value=cost())
     tasks = load(args.data, make_encoder("minilm", say=print))
     tasks = [task for task in tasks if not args.sizes or task.name in args.sizes.split(",")]
-    for task, met, seed in product(tasks, (0, MET), range(3)) if "outside" in parts else ():
-        name = f"{task.name} tools, {met or 'no'} foreign queries met"
-        if len(task.outside) and str(seed) not in results.get("outside", {}).get(name, {}):
-            keep("outside", name, str(seed), value=outside(task, seed, met))
-    arms = [arm for arm in args.arms.split(",") if arm != "vw" or not vw_missing()]
-    for seed, task, regime, arm in (
-        product(range(args.seeds), tasks, args.regimes.split(","), arms) if "cells" in parts else ()
-    ):
-        done = results.get("cells", {}).get(f"{task.name}/{regime}", {}).get(arm, {})
-        if str(seed) not in done and (arm != "vw" or seed < args.vw_seeds):
-            right = play(make(arm, task, seed), task, regime, seed, COUNT)
-            keep("cells", f"{task.name}/{regime}", arm, str(seed), value=round(float(right.mean()), 5))
+    if "outside" in parts:
+        for task, met, seed in product(tasks, (0, MET), range(3)):
+            name = f"{task.name} tools, {met or 'no'} foreign queries met"
+            if len(task.outside) and str(seed) not in results.get("outside", {}).get(name, {}):
+                keep("outside", name, str(seed), value=outside(task, seed, met))
+    if "cells" in parts:
+        arms = [arm for arm in args.arms.split(",") if arm != "vw" or not vw_missing()]
+        for seed, task in product(range(args.seeds), tasks):
+            for regime, arm in product(args.regimes.split(","), arms):
+                name = f"{task.name}/{regime}"
+                done = str(seed) in results.get("cells", {}).get(name, {}).get(arm, {})
+                if not done and (arm != "vw" or seed < args.vw_seeds):
+                    right = play(make(arm, task, seed), task, regime, seed, COUNT)
+                    keep("cells", name, arm, str(seed), value=round(float(right.mean()), 5))
     if "curve" in parts and "curve" not in results:
         keep("curve", value=curve(next(task for task in tasks if task.name == "77")))
     return report(results)

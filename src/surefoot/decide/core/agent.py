@@ -36,7 +36,7 @@ _CHOOSERS: dict[str, type[Any]] = {
     "nearest": ZeroShot,
 }
 CHOOSERS = tuple(_CHOOSERS)
-# An answer that is wrong more than twice as often as right costs more than it is worth.
+# Below one half an answer is more often wrong than right.
 _ABSTAIN_BELOW = 0.5
 # Share of past successes that refusing at this score may have lost.
 _MOST_LOST = 0.0025

@@ -32,7 +32,7 @@ class OptionChoice:
     worth: np.ndarray = field(default_factory=NOTHING.copy)
     """[K]: the estimated reward of each candidate."""
     confidence: float = math.nan
-    """Score of the chosen candidate, 0 … 1, that is also low if the query fits no candidate; NaN: its `worth` is used."""
+    """Score of the chosen candidate, 0 … 1, that is also low if the query fits no candidate; NaN if the chooser has none."""
     prior: np.ndarray = field(default_factory=NOTHING.copy)
     """[K]: the part of the estimate that comes from the descriptions."""
     learned: np.ndarray = field(default_factory=NOTHING.copy)
@@ -45,7 +45,7 @@ class OptionChoice:
 
     @property
     def score(self) -> float:
-        """What the agent calibrates: the confidence if known, else the worth, else the probability."""
+        """What the agent calibrates: the confidence if known, else the estimated reward, else the probability."""
         if not math.isnan(self.confidence):
             return self.confidence
         return float(self.worth[self.at]) if len(self.worth) else self.probability
@@ -53,8 +53,8 @@ class OptionChoice:
     @property
     def weight(self) -> float:
         """Number of decisions that this one stands for: more than 1 if most of its kind were refused."""
-        given = float(self.probabilities[self.at])
-        return given / self.probability if 0.0 < self.probability < given else 1.0
+        answered = float(self.probabilities[self.at])
+        return answered / self.probability if 0.0 < self.probability < answered else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

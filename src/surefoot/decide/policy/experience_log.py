@@ -189,7 +189,7 @@ def unpack(packed: dict[str, Any]) -> list[Episode]:
     for i, end in enumerate(ends):
         part = slice(int(end - packed["candidates"][i]), int(end))
         at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
-        parts = {name: np.array(packed[name][part]) for name in _ARRAYS}
+        parts: dict[str, Any] = {name: np.array(packed[name][part]) for name in _ARRAYS}
         steps.append(
             Experience(
                 scene=Scene(

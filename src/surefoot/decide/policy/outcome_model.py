@@ -132,7 +132,7 @@ class OutcomeModel:
     _mixed: np.ndarray | None = None
 
     def best(self, scene: Scene, worth: np.ndarray, factor: np.ndarray) -> int:
-        """Return the candidate with the largest worth + factor · sqrt(xᵀ A⁻¹ x), where the root is its uncertainty.
+        """Return the candidate with the largest estimate + factor · sqrt(xᵀ A⁻¹ x), where the root is its uncertainty.
 
         Only uncertainties that can decide are computed: none exceeds that of an option without outcomes.
         """
