@@ -23,7 +23,7 @@ import record_schema
 
 from surefoot.cli.catalogue import GROUPS, VERBS
 from surefoot.cli.helptext import parts
-from surefoot.cli.verbs.settings import all_knobs
+from surefoot.cli.verbs.settings import all_knobs, language_knobs
 from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear
@@ -38,6 +38,8 @@ CONFIGS = {
     "PPOConfig": "How the weights move.",
     "NetConfig": "What the policy is.",
     "CollectConfig": "Where envs are stepped, and how rewards are processed.",
+    "LMConfig": "Language runs: `surefoot lm ppo` and `surefoot lm dpo`, which take PPOConfig's settings as well. "
+    "`surefoot knobs --lm` prints this table.",
 }
 
 
@@ -158,7 +160,7 @@ def settings_page() -> str:
         "`surefoot knobs [WORD…]` prints this table. The names in the last column work too; two names for one "
         "setting in one call are an error.\n"
     )
-    rows = all_knobs()
+    rows = [*all_knobs(), *language_knobs()]
     for config, about in CONFIGS.items():
         page += f"\n## {config}\n\n{about}\n\n"
         page += table(

@@ -33,6 +33,13 @@ def vowels(prompt, response):
 
 def raises(prompt, response):
     raise RuntimeError("no scorer here")
+
+later = 0
+
+def fails_later(prompt, response):
+    global later
+    later += 1
+    return 1.0 if later <= 4 else raises(prompt, response)
 """
 KNOBS = ["max_new_tokens=6", "prompts=4", "checkpoint_every=2", "lr=1e-3", "kl_target=2", "top_k=30", "dtype=float32"]
 
@@ -110,8 +117,10 @@ def test_trained_looked_at_exported_and_loaded_again(place, capsys):
 def test_a_reward_that_fails_costs_nothing_and_the_run_can_go_on(place, capsys):
     assert main(ppo("--name", "bad", reward="my_rewards:raises")) == 2
     assert "no scorer here" in capsys.readouterr().err
+    assert not (place / "runs" / "bad").exists()  # nothing was learned, so there is nothing to continue
+    assert main(ppo("--name", "bad", reward="my_rewards:fails_later")) == 2
     assert main(["lm", "ppo", "--resume", "bad", "--reward", "my_rewards:vowels"]) == 2
-    assert "the run was started with 'my_rewards:raises'" in capsys.readouterr().err
+    assert "the run was started with 'my_rewards:fails_later'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
