@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot import native
 from surefoot.errors import PolicyError
@@ -14,7 +14,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
 from surefoot.nets.continuous_heads import GaussianHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
-from surefoot.nets.kernel_support import GLOBAL_HOOKS, layers_of, why_not
+from surefoot.nets.kernel_support import containers_of, layers_of, why_not
 
 
 class KernelNet:
@@ -25,12 +25,11 @@ class KernelNet:
 
     def __init__(self, policy: ActorCritic, instruction_set: str | None = None) -> None:
         kernel = native.kernel
-        reason = why_not(policy)
-        if reason is not None or policy.flatten is None:
+        if (reason := why_not(policy)) is not None:
             raise PolicyError(f"{reason}; use path='torch'")
         layers, head = layers_of(policy), policy.head
-        if isinstance(layers, str):
-            raise PolicyError(f"{layers}; use path='torch'")
+        assert not isinstance(layers, str)
+        assert policy.flatten is not None
         self.kernel, self.policy, self.flatten = kernel, policy, policy.flatten
         if isinstance(head, GaussianHead):
             low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
@@ -61,7 +60,7 @@ class KernelNet:
             raise PolicyError("the weights of the policy do not have the sizes of its layers; use path='torch'")
         self._held: list[Tensor] = []
         """Aliases of all memory that the kernel has addresses of: it must outlive a tensor that the user replaces."""
-        containers = list(_containers(policy))
+        containers = list(containers_of(policy))
         self._containers, self._items = tuple(x for x, _ in containers), tuple(items for _, items in containers)
         self._now = self._tensor_state()
 
@@ -106,16 +105,3 @@ class KernelNet:
         if not self._held:
             self.point()
         self.kernel.net_pack(self.net)
-
-
-def _containers(policy: nn.Module) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Return (dict or list, its values) of everything whose change could change what the policy computes."""
-    for module in policy.modules():
-        state = vars(module)
-        # `training` changes nothing in the modules that the kernel supports, and some callers set it in every update.
-        yield state, tuple(... if name == "training" else value for name, value in state.items())
-        for value in state.values():
-            if isinstance(value, dict | list):
-                yield value, tuple(value.values() if isinstance(value, dict) else value)
-    for hooks in GLOBAL_HOOKS:
-        yield hooks, tuple(hooks.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-GLOBAL_HOOKS = tuple(
+_GLOBAL_HOOKS = tuple(
     value for name, value in vars(torch_module).items() if name.startswith("_global_") and "_hooks" in name
 )
 """Hooks that torch calls for every module."""
@@ -63,7 +63,7 @@ def layers_of(policy: ActorCritic) -> Layers | str:
     replaced = "the layers of the policy were replaced"
     if type(network) is not Trunks or network.torso is not policy.flatten or type(network.torso) is not Flatten:
         return replaced
-    if any(_is_altered(module) for module in policy.modules()) or any(GLOBAL_HOOKS):
+    if any(_is_altered(module) for module in policy.modules()) or any(_GLOBAL_HOOKS):
         return "a module of the policy has hooks or a replaced method"
     shared = network.critic is network.actor
     actor: list[Any] = list(network.actor)
@@ -132,3 +132,16 @@ def _why_not_tensors(policy: ActorCritic, tensors: list[nn.Parameter]) -> str | 
     if len({p.data_ptr() for p in tensors}) < len(tensors):
         return "two layers share their weights"
     return None
+
+
+def containers_of(policy: nn.Module) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Return (dict or list, its values) of everything whose change could change what the policy computes."""
+    for module in policy.modules():
+        state = vars(module)
+        # `training` changes nothing in the modules that the kernel supports, and some callers set it in every update.
+        yield state, tuple(... if name == "training" else value for name, value in state.items())
+        for value in state.values():
+            if isinstance(value, dict | list):
+                yield value, tuple(value.values() if isinstance(value, dict) else value)
+    for hooks in _GLOBAL_HOOKS:
+        yield hooks, tuple(hooks.values())
