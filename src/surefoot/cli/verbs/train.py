@@ -19,7 +19,8 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training, WorldMaker
+    from surefoot.train.spec_worlds import WorldMaker
+    from surefoot.train.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
