@@ -9,8 +9,6 @@ import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import World
-from surefoot.envs.make import make_world
-from surefoot.envs.workers.placement import Workers
 from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import ConfigError, WorkersLost
 from surefoot.learn.checkpoint.typed_state import restoring
@@ -24,12 +22,7 @@ from surefoot.train.collect.collector import Collector
 from surefoot.train.device import choose_device, keep_large_blocks
 from surefoot.train.diagnose.diagnostics import Diagnostics
 from surefoot.train.spec import RunSpec
-
-
-class WorldMaker(Protocol):
-    """Makes worlds of one kind, with a number of streams and of worker processes."""
-
-    def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
+from surefoot.train.spec_worlds import WorldMaker, world_maker
 
 
 @runtime_checkable
@@ -201,13 +194,3 @@ class Training:
     def close(self) -> None:
         """Free the world."""
         self.world.close()
-
-
-def world_maker(spec: RunSpec) -> WorldMaker:
-    """Return a function that makes the worlds of a spec."""
-
-    def make(streams: int, workers: Workers = 0, /) -> World:
-        kwargs = spec.env_kwargs or None
-        return make_world(spec.env, streams, backend=spec.backend, env_kwargs=kwargs, workers=workers)
-
-    return make

@@ -19,7 +19,8 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training, WorldMaker
+    from surefoot.train.spec_worlds import WorldMaker
+    from surefoot.train.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +190,7 @@ class ResumeArgs:
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Train until this many environment steps in total; schedules are stretched to it."""
     verify: Annotated[int, tyro.conf.arg(metavar="UPDATES")] = 0
-    """Do not continue; check that resuming is exact, with this many updates."""
+    """Do not continue; check that resuming is exact, with this many updates (6 if you give no number)."""
     env: options.CodeEnv = None
     env_workers: options.EnvWorkers = None
     display: options.Display = "auto"
