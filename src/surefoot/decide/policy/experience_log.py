@@ -133,7 +133,7 @@ class Log:
             self._columns[name] = new
 
 
-def beside(first: Rollout, second: Rollout) -> Rollout:
+def stack_rollouts(first: Rollout, second: Rollout) -> Rollout:
     """Return both rollouts as streams of one; pad the shorter in time and the narrower in candidates."""
     steps = max(first.reward.shape[0], second.reward.shape[0])
 
