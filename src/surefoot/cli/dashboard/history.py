@@ -42,6 +42,8 @@ class RunHeader:
     """Entropy of the uniform policy, ln|A|; None for continuous actions."""
     recorded: bool = True
     """Telemetry and a report are written."""
+    earlier: tuple[EvalPoint, ...] = ()
+    """Evaluations before this process, of a run that is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class RunHistory:
 
     @property
     def best_evaluation(self) -> EvalPoint | None:
-        return max(self.evaluations, key=lambda e: e.mean, default=None)
+        return max((*self.header.earlier, *self.evaluations), key=lambda e: e.mean, default=None)
 
     @property
     def progress(self) -> float:
