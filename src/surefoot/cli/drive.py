@@ -147,15 +147,17 @@ def earlier_evaluations(run: Run) -> tuple[EvalPoint, ...]:
             numbers = (record.return_std, record.return_min, record.return_max)
             std, low, high = (math.nan if x is None else x for x in numbers)
             mean, count = record.return_mean, record.episodes
-            point = {
-                "mean": mean,
-                "std": std,
-                "minimum": low,
-                "maximum": high,
-                "episodes": count,
-                "is_best": mean > best,
-            }
-            points.append(EvalPoint(env_steps=record.env_steps, **point))
+            points.append(
+                EvalPoint(
+                    env_steps=record.env_steps,
+                    mean=mean,
+                    std=std,
+                    minimum=low,
+                    maximum=high,
+                    episodes=count,
+                    is_best=mean > best,
+                )
+            )
             best = max(best, mean)
     return tuple(points)
 

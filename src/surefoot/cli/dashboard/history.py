@@ -158,7 +158,9 @@ class RunHistory:
             self.evaluations.append(moment.evaluation)
             self.add_event(moment.seconds, evaluation_sentence(moment.evaluation))
         if moment.checkpoint is not None:
-            self._remove_event(checkpoint_sentence(self.checkpoint))
+            old = next((e for e in self.events if e.text == checkpoint_sentence(self.checkpoint)), None)
+            if old is not None:
+                self.events.remove(old)
             self.checkpoint = moment.checkpoint
             self.add_event(moment.seconds, checkpoint_sentence(moment.checkpoint))
 
@@ -171,12 +173,6 @@ class RunHistory:
                 self.events.append(Notice(seconds, text, event.times + 1))
                 return
         self.events.append(Notice(seconds, text))
-
-    def _remove_event(self, text: str) -> None:
-        for event in self.events:
-            if event.text == text:
-                self.events.remove(event)
-                return
 
     @property
     def best_evaluation(self) -> EvalPoint | None:
