@@ -168,7 +168,7 @@ bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch,
 bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; with VENV=.venv-ray Ray's too (make test-ray makes it)
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
+bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and clinc150; about 30 CPU-minutes
 	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
 	$(BIN)/python benchmarks/tools_system.py
 
