@@ -4,7 +4,7 @@ Each row is a prompt with its right answer (prompts_rows.py). Half of the tasks 
 metric is the log-likelihood of the right answer per token. Every way of improving gets the same number of model evaluations
 on the training rows and none on held-out rows.
 
-python benchmarks/prompts.py --data DIR [--bbh DIR] [--rows 180] [--seeds 3] [--evaluations 300] [--accuracy] [--cache FILE]
+python benchmarks/prompts.py --data DIR [--bbh DIR] [--rows 140] [--seeds 3] [--evaluations 250] [--accuracy] [--cache FILE]
 """
 
 from __future__ import annotations
@@ -54,13 +54,15 @@ class CachedModel:
     def log_likelihood(self, prompts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
         pairs = list(zip(prompts, answers, strict=True))
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
-        if new:
+        # In parts: what was measured before an interruption is in the file.
+        for begin in range(0, len(new), 16):
+            part = new[begin : begin + 16]
             self.model = self.model or AnswerModel(self.name)
-            values = self.model.log_likelihood([p for p, _ in new], [a for _, a in new])
-            self.known |= zip(new, (float(x) for x in values), strict=True)
+            values = self.model.log_likelihood([p for p, _ in part], [a for _, a in part])
+            self.known |= zip(part, (float(x) for x in values), strict=True)
             if self.path is not None:
                 with self.path.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps([*pair, self.known[pair]]) + "\n" for pair in new)
+                    file.writelines(json.dumps([*pair, self.known[pair]]) + "\n" for pair in part)
         return np.array([self.known[pair] for pair in pairs])
 
     def reply(self, prompts: Sequence[str]) -> list[str]:
@@ -126,8 +128,8 @@ def main() -> None:
     parser.add_argument("--bbh", type=Path, help="folder with the files of BIG-Bench Hard")
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--evaluations", type=int, default=300)
-    parser.add_argument("--rows", type=int, default=180)
+    parser.add_argument("--evaluations", type=int, default=250)
+    parser.add_argument("--rows", type=int, default=140)
     parser.add_argument(
         "--accuracy", action="store_true", help="also measure how often the right option is the likeliest"
     )

@@ -22,9 +22,9 @@ def test_the_overview_has_every_group_and_every_verb_on_one_screen() -> None:
     assert all(word in text.split() for verb in VERBS for word in verb.split())
 
 
-def test_all_verbs_together_have_at_most_350_arguments() -> None:
+def test_all_verbs_together_have_at_most_370_arguments() -> None:
     counts = {name: len(dataclasses.fields(verb.load())) for name, verb in VERBS.items()}
-    assert COMMON + sum(counts.values()) <= 350, counts
+    assert COMMON + sum(counts.values()) <= 370, counts
 
 
 def test_every_argument_is_described() -> None:
@@ -37,7 +37,8 @@ def test_every_argument_is_described() -> None:
         hints, source = typing.get_type_hints(owner, include_extras=True), inspect.getsource(owner)
         for field in dataclasses.fields(owner):
             shared = any(getattr(mark, "help", None) for mark in getattr(hints[field.name], "__metadata__", ()))
-            below = re.search(rf'^    {field.name}: .*\n    """', source, re.MULTILINE)
+            # A declaration may go on over indented lines and a closing bracket.
+            below = re.search(rf'^    {field.name}: .*\n(?:(?:        |    \]).*\n)*    """', source, re.MULTILINE)
             assert shared or below, f"surefoot {name}: {field.name} has no description"
 
 

@@ -104,18 +104,18 @@ function mixedCase(prompt: string): boolean {
 function relatedTo(parts: readonly string[], place: number): Set<number> {
   const request = parts[place] as string;
   const refers = request.trimEnd().endsWith("?") || REFERS.test(request);
-  const kept = new Set([place]);
+  const related = new Set([place]);
   parts.slice(0, place).forEach((part, i) => {
-    if (refers && !asks(part) && !at(PERSONA, part) && content(part).size >= 2) kept.add(i);
+    if (refers && !asks(part) && !at(PERSONA, part) && content(part).size >= 2) related.add(i);
   });
-  const known = new Set([...kept].flatMap((i) => [...content(parts[i] as string)]));
+  const known = new Set([...related].flatMap((i) => [...content(parts[i] as string)]));
   parts.forEach((part, i) => {
     const own = content(part);
     if (![...own].some((word) => known.has(word))) return;
-    kept.add(i);
+    related.add(i);
     own.forEach((word) => known.add(word));
   });
-  return kept;
+  return related;
 }
 
 function exact(part: string): string[] {

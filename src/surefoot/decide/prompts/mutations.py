@@ -248,7 +248,7 @@ _ALL: dict[str, _Mutation] = {
 MUTATIONS = tuple(_ALL)
 """In the order of their numbers."""
 WIRE_MUTATIONS = MUTATIONS[:5]
-"""The five that Directive-023 and the TypeScript client know, in the order of their numbers on the wire."""
+"""The five of `surefoot serve --compat directive-023` and of the TypeScript client, in the order of their numbers on the wire."""
 STOP = "stop"
 ACTIONS = (*MUTATIONS, STOP)
 """Actions of the policy: the mutations, then stop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class PromptPolicy:
             self.agent.outcome(record.id, reward)
         self.agent.learn()
 
-    def _observed(self, text: str, did: Sequence[str]) -> dict[str, np.ndarray]:
+    def _observed(self, text: str, did: Sequence[str]) -> dict[str, Any]:
         extra = np.append(_FACTS * facts(text, did), _CONSTANT).astype(np.float32)
         return {"extra": extra, "vector": np.zeros(self.agent.encoder.dim, np.float32)}
 

@@ -34,7 +34,7 @@ class AnswerModel:
     @torch.no_grad()
     def log_likelihood(self, prompts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
         """Return the mean log-probability per token of each answer and its end token, [N]."""
-        asked = [self.speech.ask(prompt) for prompt in prompts]
+        asked = [self.speech.prompt(prompt) for prompt in prompts]
         answered = [self.speech.continuation(answer) for answer in answers]
         sizes = [len(a) + len(b) for a, b in zip(asked, answered, strict=True)]
         self._check(max(sizes, default=0))
@@ -55,7 +55,7 @@ class AnswerModel:
     @torch.no_grad()
     def reply(self, prompts: Sequence[str]) -> list[str]:
         """Return the most probable continuation of each prompt, by greedy decoding."""
-        asked = [self.speech.ask(prompt) for prompt in prompts]
+        asked = [self.speech.prompt(prompt) for prompt in prompts]
         sizes = [len(ids) for ids in asked]
         self._check(max(sizes, default=0) + self.max_new_tokens)
         replies = [""] * len(asked)

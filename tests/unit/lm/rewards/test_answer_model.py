@@ -28,7 +28,7 @@ def test_log_likelihoods_are_those_of_transformers_one_row_at_a_time(model):
     prompts, answers = ["ab", "what is it", "go"], ["yes", "no", "maybe so"]
     computed = model.log_likelihood(prompts, answers)
     for prompt, answer, value in zip(prompts, answers, computed, strict=True):
-        asked, given = model.speech.ask(prompt), model.speech.continuation(answer)
+        asked, given = model.speech.prompt(prompt), model.speech.continuation(answer)
         ids = torch.from_numpy(np.concatenate([asked, given]))[None]
         with torch.no_grad():
             chances = model.backbone.model(ids).logits.float().log_softmax(-1)[0]
