@@ -4,7 +4,7 @@ Each row is a prompt with its right answer (prompts_rows.py). Half of the tasks 
 metric is the log-likelihood of the right answer per token. Every way of improving gets the same number of model evaluations
 on the training rows and none on held-out rows.
 
-python benchmarks/prompts.py --data DIR [--bbh DIR] [--rows 140] [--seeds 3] [--evaluations 250] [--accuracy] [--cache FILE]
+python benchmarks/prompts.py --data DIR [--bbh DIR] [--rows 200] [--seeds 3] [--evaluations 250] [--accuracy] [--cache FILE]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,34 +73,48 @@ def task(rows: Sequence[Row], model: CachedModel) -> TaskScorer:
     return TaskScorer([TaskRow(prompt=row["prompt"], answer=row["answer"]) for row in rows], model)
 
 
-def one_seed(rows: list[Row], model: CachedModel, seed: int, evaluations: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return (results on held-out rows by way, what was chosen)."""
-    config = PromptConfig()
-    training, held_out = (task(part, model) for part in split(rows, seed))
-    policy, begin = PromptPolicy(config, seed=seed), time.process_time()
-    train(policy, training, training.prompts, evaluations)
-    facts: dict[str, Any] = {"train rows": len(training.prompts), "held-out rows": len(held_out.prompts)}
-    facts["evaluations"], facts["CPU seconds"] = training.evaluations, time.process_time() - begin
+def compared(
+    rows: list[Row], model: CachedModel, evaluations: int
+) -> tuple[dict[str, list[Improved]], dict[str, Any], TaskScorer]:
+    """Return (held-out rows improved in every way but the policy's, what was chosen, the held-out task)."""
+    config, (training, held_out) = PromptConfig(), (task(part, model) for part in split(rows, 0))
     prompts = list(training.prompts)
-    # In random order: a search on the first rows must not see one task only.
-    np.random.default_rng(seed).shuffle(prompts)
     sequences = {
-        "best single": best_single(task(split(rows, seed)[0], model), prompts, config, evaluations),
-        "best of 24": best_of_n(task(split(rows, seed)[0], model), prompts, config, evaluations, seed=seed),
-        "best sequence": best_sequence(task(split(rows, seed)[0], model), prompts, config, evaluations),
+        "best single": best_single(training, prompts, config, evaluations),
+        "best of 16": best_of_n(training, prompts, config, evaluations, n=16),
+        "best sequence": best_sequence(training, prompts, config, evaluations),
     }
-    facts["sequences"] = {name: list(names) for name, names in sequences.items()}
-    ways = {"no change": fixed((), config), "policy": policy.steps, "random": at_random(config, seed)}
+    ways = {"no change": fixed((), config), "random": at_random(config)}
     ways |= {name: fixed(names, config) for name, names in sequences.items()}
     results = {name: improve(choose, held_out.prompts, held_out) for name, choose in ways.items()}
-    return results, facts
+    facts = {"sequences": {name: list(names) for name, names in sequences.items()}}
+    facts |= {"train rows": len(prompts), "held-out rows": len(held_out.prompts)}
+    return results, facts, held_out
+
+
+def trained(
+    rows: list[Row], model: CachedModel, seed: int, evaluations: int, held_out: TaskScorer
+) -> tuple[list[Improved], dict[str, Any]]:
+    """Return held-out rows improved by a policy that was trained on the others."""
+    training, policy = task(split(rows, 0)[0], model), PromptPolicy(seed=seed)
+    begin = time.process_time()
+    curve = train(policy, training, training.prompts, evaluations)
+    seconds = time.process_time() - begin
+    chosen = improve(policy.steps, held_out.prompts, held_out)
+    times = Counter("+".join(change.mutation for change in each.changes) or "no change" for each in chosen)
+    return chosen, {
+        "seed": seed,
+        "scores": curve[-1][0],
+        "CPU seconds": round(seconds, 1),
+        "chosen": times.most_common(6),
+    }
 
 
 def accuracy(rows: Sequence[Row], results: dict[str, list[Improved]], model: CachedModel) -> dict[str, list[float]]:
     """Return by way, for each row with options, whether the right one is the most likely."""
     options = {row["prompt"]: row for row in rows if "options" in row}
     found: dict[str, list[float]] = {}
-    for name in ("no change", "policy", "best of 24"):
+    for name in ("no change", "policy", "best of 16"):
         chosen = [(each.text, options[each.original]) for each in results[name] if each.original in options]
         texts = [text for text, row in chosen for _ in row["options"]]
         values = iter(model.log_likelihood(texts, [option for _, row in chosen for option in row["options"]]))
@@ -110,7 +124,7 @@ def accuracy(rows: Sequence[Row], results: dict[str, list[Improved]], model: Cac
 
 
 def by_row(results: Sequence[dict[str, list[Improved]]], name: str, other: str = "no change") -> list[float]:
-    """Return the difference in log-likelihood between two ways for each held-out row, averaged over seeds."""
+    """Return the difference in log-likelihood between two ways for each held-out row, averaged over the policies."""
     values = defaultdict[str, list[float]](list)
     for each in results:
         for a, b in zip(each[name], each[other], strict=True):
@@ -129,27 +143,30 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--evaluations", type=int, default=250)
-    parser.add_argument("--rows", type=int, default=140)
+    parser.add_argument("--rows", type=int, default=200)
     parser.add_argument(
         "--accuracy", action="store_true", help="also measure how often the right option is the likeliest"
     )
     parser.add_argument("--cache", type=Path)
     args = parser.parse_args()
     rows, model = all_rows(args.data, args.bbh)[: args.rows], CachedModel(args.model, args.cache)
-    results, about, right = [], [], defaultdict[str, list[float]](list)
+    results, about, held_out = list[dict[str, list[Improved]]](), list[dict[str, Any]](), task(split(rows, 0)[1], model)
+    policies = list[list[Improved]]()
     for seed in range(args.seeds):
-        found, facts = one_seed(rows, model, seed, args.evaluations)
-        results.append(found)
+        improved, facts = trained(rows, model, seed, args.evaluations, held_out)
+        policies.append(improved)
         about.append(facts)
-        if args.accuracy:
-            for name, values in accuracy(rows, found, model).items():
+        print(f"{facts}: {np.mean([each.gain for each in improved]):+.3f}", flush=True)
+    others, facts, _ = compared(rows, model, args.evaluations)
+    about.append(facts)
+    results = [{"no change": others["no change"], "policy": policy, **others} for policy in policies]
+    right = defaultdict[str, list[float]](list)
+    if args.accuracy:
+        for each in results:
+            for name, values in accuracy(rows, each, model).items():
                 right[name] += values
-        print(f"seed {seed}: {facts}", flush=True)
-        for name, improved in found.items():
-            print(f"  {name:<32} {np.mean([e.gain for e in improved]):+.3f}", flush=True)
-        # After every seed: an interrupted benchmark leaves what it measured.
-        content = summary(args, rows, results, about, right)
-        RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    content = summary(args, rows, results, about, right)
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(RESULTS.read_text())
 
 

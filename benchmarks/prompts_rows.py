@@ -34,16 +34,18 @@ SUMS = (
 
 def topics(folder: Path, rng: random.Random, count: int) -> list[Row]:
     """Return banking77 queries with the right topic and four others."""
-    with (folder / "banking77" / "test.csv").open(encoding="utf-8") as file:
+    with (folder / "banking77" / "train.csv").open(encoding="utf-8") as file:
         queries = list(csv.DictReader(file))
-    names = sorted({query["category"] for query in queries})
+    names = json.loads((folder / "banking77" / "categories.json").read_text(encoding="utf-8"))
     rows: list[Row] = []
-    for number, query in enumerate(rng.sample(queries, count)):
-        others = rng.sample([name for name in names if name != query["category"]], 4)
-        options = [name.replace("_", " ").strip("?").lower() for name in (query["category"], *others)]
+    for query in rng.sample(queries, count):
+        wording, right = rng.randrange(len(TOPICS)), query["category"]
+        options = [
+            name.replace("_", " ").strip("?").lower()
+            for name in (right, *rng.sample([name for name in names if name != right], 4))
+        ]
         answer = options[0]
         rng.shuffle(options)
-        wording = number % len(TOPICS)
         filled = TOPICS[wording].format(
             text=query["text"].strip(), listed=", ".join(options), lines="\n".join(f"- {option}" for option in options)
         )
@@ -57,9 +59,9 @@ def functions(folder: Path, rng: random.Random, count: int) -> list[Row]:
     queries = [json.loads(line) for line in lines]
     short = [q for q in queries if len(q["tools"]) <= 4 and len(q["text"]) < 300 and q["text"].isascii()]
     rows: list[Row] = []
-    for number, query in enumerate(rng.sample(short, count)):
+    for query in rng.sample(short, count):
         listed = "\n".join(f"- {t['name']}: {t['description'][:120].split('. ')[0]}" for t in query["tools"])
-        wording = number % len(FUNCTIONS)
+        wording = rng.randrange(len(FUNCTIONS))
         filled = FUNCTIONS[wording].format(text=query["text"].strip(), lines=listed)
         options = [tool["name"] for tool in query["tools"]]
         rows.append({"task": f"function {wording}", "prompt": filled, "answer": query["correct"], "options": options})
@@ -73,8 +75,10 @@ def instructions(folder: Path, rng: random.Random, count: int) -> list[Row]:
     for row in map(json.loads, lines):
         text = row["prompt"] + (f"\n\n{row['input']}" if row.get("input") else "")
         reference = row.get("reference")
-        short = isinstance(reference, str) and 0 < len(reference) < 160 and len(text) < 500
-        if short and row["source"].startswith("self-instruct"):
+        short = (
+            isinstance(reference, str) and 0 < len(reference) < 160 and len(row["prompt"] + row.get("input", "")) < 500
+        )
+        if short and row["source"].startswith("self"):
             rows.append({"task": f"instruction {row['id']}", "prompt": text, "answer": reference})
     return rng.sample(rows, min(count, len(rows)))
 
@@ -82,16 +86,15 @@ def instructions(folder: Path, rng: random.Random, count: int) -> list[Row]:
 def sums(rng: random.Random, count: int) -> list[Row]:
     """Return small sums in four wordings."""
     rows: list[Row] = []
-    for number in range(count):
-        a, b = rng.randrange(2, 60), rng.randrange(2, 40)
-        c = rng.randrange(1, min(30, a + b))
-        wording = number % len(SUMS)
+    for _ in range(count):
+        a, b, c = rng.randrange(2, 60), rng.randrange(2, 40), rng.randrange(1, 30)
+        c, wording = min(c, a + b), rng.randrange(len(SUMS))
         rows.append({"task": f"sum {wording}", "prompt": SUMS[wording].format(a=a, b=b, c=c), "answer": str(a + b - c)})
     return rows
 
 
 def hard(folder: Path, rng: random.Random, each: int) -> list[Row]:
-    """Return rows of BIG-Bench Hard (folder/NAME.json, MIT) with short inputs, `each` per task; none without the folder."""
+    """Return rows of BIG-Bench Hard (folder/NAME.json, MIT) with short inputs, `each` per task."""
     rows: list[Row] = []
     for path in sorted(folder.glob("*.json")):
         examples = [e for e in json.loads(path.read_text(encoding="utf-8"))["examples"] if len(e["input"]) < 420]
@@ -101,11 +104,11 @@ def hard(folder: Path, rng: random.Random, each: int) -> list[Row]:
     return rows
 
 
-def all_rows(data: Path, bbh: Path | None, seed: int = 0) -> list[Row]:
+def all_rows(data: Path, bbh: Path | None, seed: int = 7) -> list[Row]:
     """Return the rows of the benchmark in random order."""
     rng = random.Random(seed)
-    rows = topics(data, rng, 72) + functions(data, rng, 48) + instructions(data, rng, 90) + sums(rng, 32)
-    rows += hard(bbh, rng, 8) if bbh is not None else []
+    rows = topics(data, rng, 110) + functions(data, rng, 80) + instructions(data, rng, 120) + sums(rng, 40)
+    rows += hard(bbh, rng, 10) if bbh is not None else []
     rng.shuffle(rows)
     return rows
 
