@@ -117,7 +117,7 @@ class PPOChooser:
         base = self.config.sharpness * (worth - worth.max())
         logits = base + trained
         value = float(now.critic @ scene.x)
-        parts = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
+        parts: dict[str, Any] = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
         if greedy:
             probabilities = (np.arange(len(scene)) == logits.argmax()).astype(np.float64)
             plausible = probabilities > 0
