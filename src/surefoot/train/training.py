@@ -11,6 +11,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.envs.api import World
 from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import ConfigError, WorkersLost
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
@@ -179,13 +180,16 @@ class Training:
 
     def set_state(self, parts: dict[str, Any]) -> None:
         """Continue from a checkpoint's parts."""
-        load_weights(self.policy, parts["weights"])
+        with restoring("weights"):
+            load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
         self.diagnostics.resume(self.learner.updates)
-        self.collector.set_state(parts["collector"])
+        with restoring("collector"):
+            self.collector.set_state(parts["collector"])
         # A checkpoint of a run without curiosity starts with a new module.
         if self.curiosity is not None and "curiosity" in parts:
-            self.curiosity.set_state(parts["curiosity"])
+            with restoring("curiosity"):
+                self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
         """Free the world."""
