@@ -127,18 +127,28 @@ def patch_for(patch: Mapping[str, Any], history: MetricHistory) -> dict[str, Any
     """Return the settings to change, as values: `times` multiplies the run's value; unchanged settings are left out."""
     values: dict[str, Any] = {}
     for knob, target in patch.items():
-        latest = history.now(knob)
-        current: Any = history.knob(knob) if math.isnan(latest) else latest
+        # The value at the start: under a schedule, the one of now would be multiplied by the schedule twice.
+        start = history.first(knob)
+        current: Any = history.knob(knob) if math.isnan(start) else start
         if isinstance(target, dict):
             plan = cast(dict[str, float], target)
             if not isinstance(current, int | float) or isinstance(current, bool):
                 continue
             value = current * plan["times"]
             value = min(max(value, plan.get("least", -math.inf)), plan.get("most", math.inf))
-            values[knob] = int(value) if isinstance(current, int) else float(f"{value:.2g}")
+            number = int(value) if isinstance(current, int) else float(f"{value:.2g}")
+            values[knob] = number if _falls_to_zero(history.knob(knob)) is None else f"lin_{number:g}"
         elif current != target:
             values[knob] = target
     return {knob: value for knob, value in values.items() if value != history.knob(knob)}
+
+
+def _falls_to_zero(setting: Any) -> float | None:
+    """Return the start of a linear schedule that ends at 0, which `lin_START` writes; None for anything else."""
+    if not isinstance(setting, dict):
+        return None
+    schedule = cast(dict[str, Any], setting)
+    return schedule["start"] if schedule.get("kind") == "linear" and schedule.get("end") == 0.0 else None
 
 
 def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
