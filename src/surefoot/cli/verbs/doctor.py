@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -16,6 +16,7 @@ from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
+    from surefoot.train.diagnose.run_probe import ProbeAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,13 @@ class DoctorArgs:
     """Diagnose a run: list problems with their evidence, likely causes and the settings to try, causes before effects.
 
         surefoot doctor first
+        surefoot doctor first --probe
         surefoot doctor seed0 seed1 seed2
         surefoot doctor lint Pendulum-v1 --set gamma=1
         surefoot doctor probe --policy my_nets:policy
 
-    `surefoot doctor RUN` reads the telemetry of a finished or running run. `surefoot doctor lint ENV` checks settings
+    `surefoot doctor RUN` reads the telemetry of a finished or running run; --probe also plays its environment, for what
+    the record cannot tell, and tries the settings it suggests for a few seconds. `surefoot doctor lint ENV` checks settings
     before a run. `surefoot doctor probe` trains on tiny environments with known answers, in seconds, with your own policy
     (--policy) and also in your own environment (--env). Exit code 1 if there is a finding more serious than advice.
     """
@@ -38,12 +41,14 @@ class DoctorArgs:
     """YAML file of additional rules; a rule with the id of a shipped rule replaces it."""
     strict: bool = False
     """Treat advice (info) and resolved problems as findings too."""
+    probe: bool = False
+    """Play the run's environment for some thousand steps to test actions, observations, rewards and values."""
     set: Settings = ()
     """lint: a setting as in `surefoot train`; repeatable."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
     """probe: function that builds your policy from an environment (default: the standard policy)."""
     env: str | None = None
-    """probe: an environment to test as well, as an id or module:function."""
+    """probe: an environment to test as well, as an id or module:function. --probe: the environment of a run, if it is code."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -61,6 +66,10 @@ class DoctorArgs:
 
         rules = shipped_rules() if self.rules is None else read_rules(self.rules)
         results = {name: examine(self._record(name), rules) for name in self.runs_or_word}
+        answers: dict[str, list[ProbeAnswer]] = {name: [] for name in results}
+        if self.probe:
+            for name in results:
+                answers[name], results[name] = self._play(name, results[name])
         spread = seed_spread([e.final_return for e in results.values() if e.final_return is not None], rules)
         if self.as_json:
             runs = {
@@ -69,6 +78,7 @@ class DoctorArgs:
                     "env_steps": e.env_steps,
                     "findings": [f.to_json() for f in e.findings],
                     "explains": {root: [f.rule for f in below] for root, below in e.tree.items() if below},
+                    **({"probe": [asdict(answer) for answer in answers[name]]} if self.probe else {}),
                 }
                 for name, e in results.items()
             }
@@ -76,9 +86,25 @@ class DoctorArgs:
         else:
             for name, examination in results.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
+                if answers[name]:
+                    print("\n  probe")
+                    print("\n".join(f"    {each.question} {each.answer}" for each in answers[name]))
             if spread is not None:
                 print("\n".join(["", f"over {len(results)} runs", *finding_lines(spread)]))
         return 1 if any(self._counts(f) for e in results.values() for f in e.findings) else 0
+
+    def _play(self, name: str, examination: Examination) -> tuple[list[ProbeAnswer], Examination]:
+        """Return the probe's answers about a run, and its examination with what they add."""
+        from surefoot.train.diagnose.run_probe import probe_environment, try_remedy, with_probe
+        from surefoot.train.rundir.open_run import load_run_policy
+
+        training, _ = load_run_policy(run_directory(name), "latest", self.env)
+        answers, stats = probe_environment(training)
+        examination = with_probe(examination, stats, training.spec, examination.rules)
+        first = next((f for f in examination.findings if f.primary), None)
+        tried = None if first is None else try_remedy(training.spec, training.make, first)
+        training.world.close()
+        return [*answers, *([] if tried is None else [tried])], examination
 
     def _counts(self, finding: Finding) -> bool:
         return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)

@@ -26,7 +26,6 @@ class Doctor:
         self.rules = shipped_rules() if rules is None else list(rules)
         self.history = MetricHistory()
         self._watches = [_Watch(rule) for rule in self.rules]
-        self._order = {rule.id: i for i, rule in enumerate(self.rules)}
         self._findings: dict[str, Finding] = {}
 
     def see(self, record: Record | LineProblem) -> list[Finding]:
@@ -47,10 +46,7 @@ class Doctor:
 
     def findings(self) -> list[Finding]:
         """Return all findings, the primary one first; of resolved ones, the last per rule."""
-        findings = list(self._findings.values())
-        first = primary(findings, self.rules)
-        marked = [replace(f, primary=f.rule == first) for f in findings]
-        return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), self._order[f.rule]))
+        return ranked(list(self._findings.values()), self.rules)
 
 
 class LiveDoctor:
@@ -151,6 +147,13 @@ def _falls_to_zero(setting: Any) -> float | None:
     return schedule["start"] if schedule.get("kind") == "linear" and schedule.get("end") == 0.0 else None
 
 
+def ranked(findings: Sequence[Finding], rules: Sequence[Rule]) -> list[Finding]:
+    """Return the findings with the one to start with marked and first; then by status, severity and the order of rules."""
+    first, order = primary(findings, rules), {rule.id: i for i, rule in enumerate(rules)}
+    marked = [replace(f, primary=f.rule == first) for f in findings]
+    return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), order[f.rule]))
+
+
 def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
     """Return the rule to start with: no other finding explains it, and it or a consequence of it is still open."""
     by_rule = {f.rule: f for f in findings}
@@ -209,6 +212,8 @@ class Examination:
     env_steps: int
     final_return: float | None
     """Mean of about the last hundred training episodes; None if none ended."""
+    thriving: bool = False
+    """The returns are clearly better than the untrained policy's, and near their best."""
 
     @property
     def tree(self) -> dict[str, list[Finding]]:
@@ -223,7 +228,7 @@ def examine(path: Path | str, rules: Sequence[Rule] | None = None) -> Examinatio
         doctor.see(record)
     history = doctor.history
     final = None if math.isnan(history.returns.smooth) else history.returns.smooth
-    return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final)
+    return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final, history.thriving)
 
 
 def seed_spread(finals: Sequence[float], rules: Sequence[Rule] | None = None) -> Finding | None:

@@ -38,13 +38,14 @@ class Diagnostics:
         self._offsets = np.cumsum(self._sizes) - self._sizes
         self._measured = 0 < self._sizes.sum() <= LARGEST
         self._policy, self._choices = policy, policy.choices()
-        self._bounds: tuple[np.ndarray, np.ndarray] | None = None
+        self.bounds: tuple[np.ndarray, np.ndarray] | None = None
+        """Bounds of continuous actions, flat; None for others."""
         if isinstance(action, Box) and action.bounded:
             low, high = action.bounds()
-            self._bounds = low.ravel(), high.ravel()
+            self.bounds = low.ravel(), high.ravel()
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
-        self._environment = EnvironmentMonitor(tuple(self._choices), self._bounds)
+        self._environment = EnvironmentMonitor(tuple(self._choices), self.bounds)
 
     def examine(self, rollout: Rollout, updates: int) -> dict[str, float]:
         """Return what the rollouts so far show about the environment, if a window of them is complete; else {}."""
@@ -96,8 +97,8 @@ class Diagnostics:
 
     def _actions(self, rollout: Rollout) -> dict[str, float]:
         rows = _thinned(rollout.action)
-        if self._bounds is not None and rows.dtype.kind == "f":
-            low, high = self._bounds
+        if self.bounds is not None and rows.dtype.kind == "f":
+            low, high = self.bounds
             flat = rows.reshape(len(rows), -1)
             return {"action_at_bound_share": float(np.mean((flat <= low) | (flat >= high)))}
         if len(self._choices) == 1 and rows.ndim == 1:
