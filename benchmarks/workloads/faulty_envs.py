@@ -198,3 +198,23 @@ def random_action(action: Any, space: gym.Space, rng: np.random.Generator) -> An
 
 def constant_action(action: Any, space: gym.Space, rng: np.random.Generator) -> Any:
     return 0 if isinstance(space, gym.spaces.Discrete) else np.zeros_like(action)
+
+
+def noise(obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return obs + 10.0 * rng.normal(size=obs.shape)
+
+
+def offset(obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return obs + 1e4
+
+
+def sign_only(obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.sign(obs)
+
+
+def mostly_random(action: Any, space: gym.Space, rng: np.random.Generator) -> Any:
+    return action if rng.random() < 0.1 else random_action(action, space, rng)
+
+
+def coin(reward: float, rng: np.random.Generator) -> float:
+    return float(rng.integers(2))

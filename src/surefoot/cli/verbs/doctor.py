@@ -16,6 +16,7 @@ from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
+    from surefoot.telemetry.foreign.logs import ForeignLog
     from surefoot.train.diagnose.run_probe import ProbeAnswer
 
 
@@ -25,6 +26,7 @@ class DoctorArgs:
 
         surefoot doctor first
         surefoot doctor first --probe
+        surefoot doctor logs/PPO_1
         surefoot doctor seed0 seed1 seed2
         surefoot doctor lint Pendulum-v1 --set gamma=1
         surefoot doctor probe --policy my_nets:policy
@@ -36,7 +38,8 @@ class DoctorArgs:
     """
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
-    """Directories or names of runs, or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
+    """Directories or names of runs, or .ndjson files; several are compared as seeds. Or a log of Stable-Baselines3, CleanRL,
+    RLlib or W&B (progress.csv, events of TensorBoard, result.json, run-ID.wandb), or its directory. Or: lint ENV. Or: probe."""
     rules: Path | None = None
     """YAML file of additional rules; a rule with the id of a shipped rule replaces it."""
     strict: bool = False
@@ -61,14 +64,20 @@ class DoctorArgs:
         return self._runs()
 
     def _runs(self) -> int:
-        from surefoot.telemetry.doctor.doctor import examine, seed_spread
+        from surefoot.telemetry.doctor.doctor import examine, examine_records, seed_spread
         from surefoot.telemetry.doctor.rules import read_rules, shipped_rules
 
         rules = shipped_rules() if self.rules is None else read_rules(self.rules)
-        results = {name: examine(self._record(name), rules) for name in self.runs_or_word}
+        logs = {name: log for name in self.runs_or_word if (log := _foreign_log(name)) is not None}
+        results = {
+            name: examine_records(logs[name].records(), rules) if name in logs else examine(self._record(name), rules)
+            for name in self.runs_or_word
+        }
         answers: dict[str, list[ProbeAnswer]] = {name: [] for name in results}
         if self.probe:
             for name in results:
+                if name in logs:
+                    raise Usage(f"--probe plays the environment of a Surefoot run; {name} is a log of another library")
                 answers[name], results[name] = self._play(name, results[name])
         spread = seed_spread([e.final_return for e in results.values() if e.final_return is not None], rules)
         if self.as_json:
@@ -86,6 +95,9 @@ class DoctorArgs:
         else:
             for name, examination in results.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
+                if name in logs:
+                    log = logs[name]
+                    print(f"\n  read {log.kind}, {len(log.rows):,} rows. It says nothing about {'; '.join(log.missing())}.")
                 if answers[name]:
                     print("\n  probe")
                     print("\n".join(f"    {each.question} {each.answer}" for each in answers[name]))
@@ -147,6 +159,17 @@ class DoctorArgs:
                 if not result.passed:
                     print("\n".join(f"        possible cause: {cause}" for cause in result.causes))
         return 0 if all(result.passed for result in results) else 1
+
+
+def _foreign_log(name: str) -> ForeignLog | None:
+    """Return the log of another library at a path; None if it is a run or a record of Surefoot."""
+    from surefoot.telemetry.foreign.logs import find_log, read_log
+
+    path = Path(name)
+    if not path.exists() or (path.is_dir() and ((path / "run.json").exists() or (path / "telemetry.ndjson").exists())):
+        return None
+    found = find_log(path)
+    return None if found is None else read_log(found)
 
 
 def lines(name: str, examination: Examination, *, strict: bool = False) -> list[str]:

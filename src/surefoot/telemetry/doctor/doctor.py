@@ -223,8 +223,13 @@ class Examination:
 
 def examine(path: Path | str, rules: Sequence[Rule] | None = None) -> Examination:
     """Examine the record of a run directory or a file, from its first line to its last."""
+    return examine_records(scan(path), rules)
+
+
+def examine_records(records: Iterable[Record | LineProblem], rules: Sequence[Rule] | None = None) -> Examination:
+    """Examine records, from the first to the last."""
     doctor = Doctor(rules)
-    for record in scan(path):
+    for record in records:
         doctor.see(record)
     history = doctor.history
     final = None if math.isnan(history.returns.smooth) else history.returns.smooth

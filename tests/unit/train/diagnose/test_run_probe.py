@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import gymnasium
 import pytest
 
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
 from surefoot.telemetry.doctor.doctor import Examination
 from surefoot.telemetry.doctor.findings import Finding
@@ -23,6 +24,13 @@ def training_of(env: str = "CartPole-v1", **settings: Any) -> Training:
     return Training(spec, world=world)
 
 
+class Deaf(gymnasium.Wrapper):
+    """Draws an action instead of taking the one it is given."""
+
+    def step(self, action: Any) -> Any:
+        return self.env.step(self.env.action_space.sample())
+
+
 def test_a_sound_environment_gives_sound_answers():
     training = training_of()
     answers, stats = probe_environment(training)
@@ -35,9 +43,8 @@ def test_a_sound_environment_gives_sound_answers():
 
 
 def test_ignored_actions_become_the_first_finding_of_the_examination():
-    training = training_of(path="torch")
-    step, rng = training.world.step, np.random.default_rng(0)
-    training.world.step = lambda action: step(rng.integers(0, 2, len(action)))  # pyright: ignore
+    world = EnvsWorld([lambda: Deaf(gymnasium.make("CartPole-v1"))] * 8, "CartPole-v1")
+    training = Training(training_of().spec, world=world)
     answers, stats = probe_environment(training)
     assert answers[0].answer == "no"
     symptom = Finding(rule="R11", severity="warn", title="flat", since_update=30)
@@ -50,7 +57,7 @@ def test_a_remedy_is_tried_beside_the_settings_of_the_run(monkeypatch: pytest.Mo
     monkeypatch.setattr(run_probe, "TRY_STEPS", 20_000)
     spec = training_of(lr=0.5, minibatch_size=128).spec
     finding = Finding(rule="S01", severity="warn", title="lr", patch={"lr": 1e-3})
-    answer = try_remedy(spec, lambda n: make_world("CartPole-v1", n), finding)
+    answer = try_remedy(spec, lambda n, workers: make_world("CartPole-v1", n), finding)
     assert answer is not None
     assert answer.evidence["with"] > answer.evidence["without"]
 
