@@ -18,7 +18,7 @@ from surefoot.cli.main import main
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.run.compiled import Compiled
-from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.digits import parameters_sha256, weights_of
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.queues import QueueEngine
 from surefoot.graph.run.snapshot import restore, snapshot
@@ -116,11 +116,11 @@ def test_a_script_on_the_native_path_has_the_digits_of_the_graph(name: str) -> N
         assert program.sha256() == run.sha256()
 
 
-def weights_of(nodes: dict) -> dict[str, np.ndarray]:
+def named_weights(nodes: dict) -> dict[str, np.ndarray]:
     """All that a graph has learned, by the names of the file that stands alone; statistics of observations left out."""
     theirs = {"network.": "", "critic_memory.": "memories.critic_memory.", ".memory.": ".memories.memory."}
     found: dict[str, np.ndarray] = {}
-    for id, weights in learned(nodes).items():
+    for id, weights in weights_of(nodes).items():
         for name, x in weights.items():
             key = f"{id}.{name}"
             for one, other in theirs.items():
@@ -233,7 +233,7 @@ def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(tmp_p
             theirs = {key: kept[key] for key in kept.files if not key.startswith("adam") and "normalizer" not in key}
         with Interpreter(graph, seed=seed) as run:
             run.run()
-            ours = weights_of(run.nodes)
+            ours = named_weights(run.nodes)
         assert set(ours) == set(theirs)
         for key, x in ours.items():
             assert np.array_equal(x, theirs[key]), f"{name}, {key}, seed {seed}"

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot._moved import warn_moved
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.errors import CheckpointIncompatible
 from surefoot.nets.distributions import Distribution
@@ -134,10 +133,3 @@ def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
             "use the same env, net settings and surefoot version, or train a new policy"
         )
     policy.load_state_dict(loaded)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Seen":
-        warn_moved("surefoot.nets.policy.Seen", "PolicyInput")
-        return PolicyInput
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,7 +31,7 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.progress_event import EvalPoint, Moment
-from surefoot.train.rundir.recorder import NO_RECORD, Keep, open_recorder, tell
+from surefoot.train.rundir.recorder import NO_RECORD, RecordingOptions, open_recorder, record_update
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
@@ -227,7 +227,7 @@ class Run:
     def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
         """Record an update and the episodes that ended in it, when a line is due."""
         steps, labels = self.training.env_steps, dict(self.labels)
-        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
+        self.recorder.defer(partial(record_update, self.recorder, steps, report, fresh, labels))
 
 
 def create_run(
@@ -238,16 +238,18 @@ def create_run(
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: LiveDoctor | None = None,
-    keep: Keep = Keep(),  # noqa: B008  it is frozen
+    recording: RecordingOptions = RecordingOptions(),  # noqa: B008  it is frozen
 ) -> Run:
     """Return a new run in an empty directory. With `doctor`, its findings go into the record."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        record = keep.said_by({})
+        record = recording.should_record({})
         write_header(directory, training, command, record=record)
         watchers = (*mirrors, doctor) if doctor else mirrors
-        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
+        run = Run(
+            directory, training, open_recorder(directory, recording, record=record, mirrors=watchers), lock, doctor
+        )
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -265,13 +267,13 @@ def resume_run(
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: LiveDoctor | None = None,
-    keep: Keep = Keep(),  # noqa: B008  it is frozen
+    recording: RecordingOptions = RecordingOptions(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """Return a run at its newest complete checkpoint; `total_steps` makes it and its schedules longer."""
     lock = RunLock(directory.path).__enter__()
     try:
         header = directory.read_header()
-        spec, record = RunSpec.from_json(directory.read_spec()), keep.said_by(header)
+        spec, record = RunSpec.from_json(directory.read_spec()), recording.should_record(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
@@ -281,7 +283,9 @@ def resume_run(
         if doctor and directory.telemetry.exists():
             doctor.catch_up(directory.telemetry)
         watchers = (*mirrors, doctor) if doctor else mirrors
-        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
+        run = Run(
+            directory, training, open_recorder(directory, recording, record=record, mirrors=watchers), lock, doctor
+        )
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
         if total_steps is not None or record != header.get("record", True):

@@ -87,7 +87,7 @@ class TrainArgs:
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         options.at_least_one(seeds=self.seeds, jobs=self.jobs)
-        keep, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
+        recording, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
         make, spec = self.resolve()
         if act:
             from surefoot.train.diagnose.auto_recover import RETAINED_CHECKPOINTS
@@ -120,7 +120,7 @@ class TrainArgs:
             command=["surefoot", *sys.argv[1:]],
             mirrors=mirrors(),
             doctor=live_doctor(self.doctor),
-            keep=keep,
+            recording=recording,
         )
         if act:
             run.save()  # a checkpoint to return to if the first updates go wrong
@@ -184,7 +184,7 @@ class ResumeArgs:
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Train until this many environment steps in total; schedules are stretched to it."""
     verify: Annotated[int, tyro.conf.arg(metavar="UPDATES")] = 0
-    """Do not continue; check that resuming is exact, with this many updates."""
+    """Do not continue; check that resuming is exact, with this many updates (6 if you give no number)."""
     env: options.CodeEnv = None
     env_workers: options.EnvWorkers = None
     display: options.Display = "auto"
@@ -211,7 +211,7 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
-        keep = telemetry_options(self.telemetry, self.record_minibatches)
+        recording = telemetry_options(self.telemetry, self.record_minibatches)
         spec, make = read_run(directory.path, self.env, total_steps=self.steps, workers=self.env_workers)
         if spec.learners > 1:
             return _run_ddp(self, directory, spec, make, resume=True)
@@ -222,7 +222,7 @@ class ResumeArgs:
             command=["surefoot", *sys.argv[1:]],
             mirrors=open_mirrors(directory.path, self.track, self.ppo_log),
             doctor=live_doctor(self.doctor),
-            keep=keep,
+            recording=recording,
         )
         if run.training.finished:
             run.close("finished")

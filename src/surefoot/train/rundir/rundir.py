@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,15 @@ def runs_root(path: str | Path | None = None) -> Path:
     return Path(path or os.environ.get(RUNS_VARIABLE) or "runs")
 
 
+def _resume_command(path: Path) -> str:
+    """Return the command that continues a run; runs of other verbs than `train` have it in their header."""
+    with suppress(OSError, ValueError, AttributeError):
+        return str(
+            json.loads((path / "run.json").read_text(encoding="utf-8")).get("resume") or f"surefoot resume {path}"
+        )
+    return f"surefoot resume {path}"
+
+
 def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
     """Create the directory of a new run: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it exists."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
@@ -88,7 +98,7 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
         except FileExistsError:
             # If the name belongs to a run, the user may have meant to resume it; any other folder of that name is left alone.
             if name is not None and (path / "run.json").exists():
-                raise RunError(f"{path} already contains a run; `surefoot resume {path}` continues it") from None
+                raise RunError(f"{path} already contains a run; `{_resume_command(path)}` continues it") from None
             continue
         except OSError as why:
             raise RunError(
