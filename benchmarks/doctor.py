@@ -28,7 +28,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from workloads import faulty_envs as faulty
 
 from surefoot.core.batch import Batch
 from surefoot.envs.api import Step
@@ -43,6 +42,7 @@ from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
+from workloads import faulty_envs as faulty
 
 HERE = Path(__file__).resolve().parent
 TUNED_ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
@@ -312,7 +312,9 @@ FAULTS = [
     Fault("action-late-3", ("E09",), wrap=lambda env: faulty.LateAction(env, 3)),
     Fault("reward-random", ("E10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: rng.normal())),
     Fault("reward-noise", ("E10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: r + 10 * rng.normal())),
-    Fault("reward-late-5", ("E11",), wrap=lambda env: faulty.LateReward(env, 5), envs=("Pendulum-v1", "LunarLander-v3")),
+    Fault(
+        "reward-late-5", ("E11",), wrap=lambda env: faulty.LateReward(env, 5), envs=("Pendulum-v1", "LunarLander-v3")
+    ),
     Fault("reward-at-end", ("E12",), wrap=lambda env: faulty.LateReward(env, 0)),
     Fault("reward-flipped", ("E14",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: -r)),
     Fault("reward-zero", ("R10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: 0.0)),
@@ -346,7 +348,12 @@ FAULTS = [
     Fault("obs-first-only", ("E01", "E02"), wrap=lambda env: faulty.FrozenObservation(env, 10**9), held_out=True),
     Fault("obs-time-stamp", ("E04", "R22"), wrap=lambda env: faulty.WithClock(env, 1.0), held_out=True),
     Fault("obs-sign-only", ("E06",), wrap=lambda env: faulty.ChangedObservation(env, faulty.sign_only), held_out=True),
-    Fault("action-mostly-random", ("E08",), wrap=lambda env: faulty.ChangedAction(env, faulty.mostly_random), held_out=True),
+    Fault(
+        "action-mostly-random",
+        ("E08",),
+        wrap=lambda env: faulty.ChangedAction(env, faulty.mostly_random),
+        held_out=True,
+    ),
     Fault("action-late-1", ("E09",), wrap=lambda env: faulty.LateAction(env, 1), held_out=True),
     Fault("reward-coin", ("E10",), wrap=lambda env: faulty.ChangedReward(env, faulty.coin), held_out=True),
     Fault("reward-late-3", ("E11",), wrap=lambda env: faulty.LateReward(env, 3), held_out=True, envs=("Pendulum-v1",)),

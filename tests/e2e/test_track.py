@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.telemetry.foreign.wandb_file import read_wandb
 from surefoot.telemetry.writer import Recorder
 
 

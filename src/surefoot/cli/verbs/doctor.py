@@ -97,7 +97,9 @@ class DoctorArgs:
                 print("\n".join(lines(name, examination, strict=self.strict)))
                 if name in logs:
                     log = logs[name]
-                    print(f"\n  read {log.kind}, {len(log.rows):,} rows. It says nothing about {'; '.join(log.missing())}.")
+                    print(
+                        f"\n  read {log.kind}, {len(log.rows):,} rows. It has no numbers about {'; '.join(log.missing())}."
+                    )
                 if answers[name]:
                     print("\n  probe")
                     print("\n".join(f"    {each.question} {each.answer}" for each in answers[name]))

@@ -22,7 +22,7 @@ from surefoot.telemetry.schema import (
 
 # Update records in memory. The longest window of a shipped rule is 50.
 HISTORY = 256
-# Numbers of train/diagnose/diagnostics.py and environment_tests.py, which only some updates have; they are held until the next measurement.
+# Numbers of train/diagnose, which only some updates have; they are held until the next measurement.
 SAMPLED = (
     *(
         "bootstrap_zero_share",

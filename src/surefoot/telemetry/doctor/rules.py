@@ -13,8 +13,8 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
 from surefoot.telemetry.doctor.cause_signals import SIGNS
+from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
 from surefoot.telemetry.doctor.signals import Limits, Sign
 
 SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")

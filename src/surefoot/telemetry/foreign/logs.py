@@ -60,7 +60,8 @@ class ForeignLog:
             **common, seq=1, env_steps=0, updates=0, env=env, seed=0, config=config, session="log", total_steps=total
         )
         for update, row in enumerate(self.rows, 1):
-            m = {name: x for name, x in row.items() if name not in ("env_steps", "return", "length")}
+            m: dict[str, float | None] = {}
+            m |= {name: x for name, x in row.items() if name not in ("env_steps", "return", "length")}
             episodes = None
             if "return" in row:
                 # Logs have a moving mean; each row counts as a few new episodes.
@@ -130,7 +131,9 @@ def _lines(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 break
             if isinstance(entry, dict):
                 flat = dict(_flattened(cast(dict[str, Any], entry)))
-                settings.update({name.removeprefix("config/"): x for name, x in flat.items() if name.startswith("config/")})
+                settings.update(
+                    {name.removeprefix("config/"): x for name, x in flat.items() if name.startswith("config/")}
+                )
                 yield flat
     _params(path, settings)
 

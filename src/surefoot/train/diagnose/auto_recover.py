@@ -48,7 +48,7 @@ class Recovery:
 
 
 def choose_recovery(run: Run, findings: Sequence[Finding], previous: Sequence[Recovery] = ()) -> Recovery | None:
-    """Return the recovery for the open finding that no other one explains; None if the run should go on as it is.
+    """Return the recovery for the open finding that no other one explains; None if the run should continue unchanged.
 
     A warning that no setting fixes does not stop a run; an error does.
     """

@@ -16,17 +16,17 @@ from surefoot.data.rollout import Rollout
 
 # Steps that are examined, observation components (those that vary most), and components that actions are multiplied with.
 ROWS, COMPONENTS, PRODUCTS = 2048, 12, 6
-# Transitions, and ends of episodes, below which a test says nothing.
+# Transitions, and ends of episodes, below which a test gives no result.
 FEWEST, FEWEST_ENDS = 128, 20
 # Ends of episodes that a window waits for, until it has four times as many steps as it needs otherwise.
 ENDS = 8
 # Delays of observations and rewards that are tested, in steps.
 LAGS = (1, 2, 3, 4, 5, 6, 8, 10)
-# Share of the variance of actions that observations may explain; above it, effects of the two cannot be told apart.
+# Share of the variance of actions that observations may explain; above it, effects of the two cannot be separated.
 DETERMINED = 0.9
 # Updates at which a window begins, and the most rollouts of one. Early ones count most: an untrained policy tries everything.
 WINDOWS, LONGEST = frozenset({0, 40, 160, 640, 2560}), 32
-# Observation parts wider than this are images or maps; a regression on single numbers says nothing about them.
+# Observation parts wider than this are images or maps; a regression on single numbers does not fit them.
 WIDEST = 512
 
 
@@ -89,7 +89,7 @@ class EnvironmentMonitor:
         self._parts.append(steps)
         rows = sum(each.reward.size for each in self._parts)
         ends = sum(int(each.ended.sum()) for each in self._parts)
-        # A window goes on for some time until episodes have ended in it.
+        # A window is extended for some time until episodes have ended in it.
         if (rows < ROWS or (ends < ENDS and rows < 4 * ROWS)) and len(self._parts) < LONGEST:
             return {}
         joined, self._parts = Steps.joined(self._parts), None
@@ -221,7 +221,9 @@ def _effects(rows: _Rows) -> dict[str, float]:
             continue
         earlier = rows.acted[: len(pairs)][pairs]
         target = (rows.z[lag + 1 :] - rows.z[lag:-1])[pairs]
-        base = np.concatenate([rows.state[lag:-1][pairs], rows.acted[lag:-1][pairs]], axis=1)
+        # The earlier observation too: its products with actions would otherwise stand for it.
+        known = (rows.state[lag:-1], rows.acted[lag:-1], rows.state[: len(pairs)])
+        base = np.concatenate([x[pairs] for x in known], axis=1)
         late.append(float(_gained(base, earlier, target).max()))
     stats["action_effect_late"] = max(late)
     return stats

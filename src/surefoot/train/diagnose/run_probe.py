@@ -72,7 +72,7 @@ def _play(training: Training, policy: Policy) -> list[Rollout]:
 
 
 def with_probe(examination: Examination, stats: dict[str, float], spec: RunSpec, rules: Sequence[Rule]) -> Examination:
-    """Return the examination with the findings that the probe's stats give, in place of those of the record."""
+    """Return the examination with the findings that the probe's stats give, instead of those of the record."""
     # What is normal in some tasks counts only if the run does not learn.
     fitting = [
         rule
@@ -84,7 +84,15 @@ def with_probe(examination: Examination, stats: dict[str, float], spec: RunSpec,
     common: dict[str, Any] = {"v": VERSION, "run": "probe", "t": 0.0}
     config = {"ppo": spec.ppo.to_json(), "net": spec.net.to_json(), "collect": spec.collect.to_json()}
     header = HeaderRecord(
-        **common, seq=1, env_steps=0, updates=0, env=spec.env, seed=0, config=config, session="probe", total_steps=_RECORDS
+        **common,
+        seq=1,
+        env_steps=0,
+        updates=0,
+        env=spec.env,
+        seed=0,
+        config=config,
+        session="probe",
+        total_steps=_RECORDS,
     )
     doctor.see(header)
     # As a record of which every update shows the same.
@@ -126,7 +134,9 @@ def _rewards(stats: dict[str, float]) -> list[ProbeAnswer]:
     answer = f"yes, {share:.0%} of its variance" if share >= 0.3 else f"hardly, {max(share, 0.0):.0%} of its variance"
     answer += f"; it fits the step {lag} steps before better" if lag else ""
     question = "Does the reward follow from observation and action?"
-    return [ProbeAnswer(question=question, answer=answer, evidence={"reward_explained": share, "reward_lag": float(lag)})]
+    return [
+        ProbeAnswer(question=question, answer=answer, evidence={"reward_explained": share, "reward_lag": float(lag)})
+    ]
 
 
 def _ends(stats: dict[str, float]) -> list[ProbeAnswer]:
@@ -134,7 +144,11 @@ def _ends(stats: dict[str, float]) -> list[ProbeAnswer]:
         return []
     area = stats["end_explained"]
     answer = "yes" if area >= 0.7 else "no, they look random"
-    return [ProbeAnswer(question="Do terminations follow from what happens?", answer=answer, evidence={"end_explained": area})]
+    return [
+        ProbeAnswer(
+            question="Do terminations follow from what happens?", answer=answer, evidence={"end_explained": area}
+        )
+    ]
 
 
 def _values(rollouts: Sequence[Rollout], gamma: float) -> list[ProbeAnswer]:
@@ -186,9 +200,9 @@ def try_remedy(spec: RunSpec, make: WorldMaker | None, finding: Finding) -> Prob
         return None
     results = {
         name: _trained(replace(each, total_steps=min(spec.total_steps, TRY_STEPS), eval_every=0), make)
-        for name, each in (("as it is", spec), ("changed", patched(spec, patch)))
+        for name, each in (("unchanged", spec), ("changed", patched(spec, patch)))
     }
-    before, after = results["as it is"], results["changed"]
+    before, after = results["unchanged"], results["changed"]
     if before is None or after is None:
         return None
     settings = ", ".join(f"{knob}={value}" for knob, value in patch.items())

@@ -74,7 +74,7 @@ def test_a_run_that_thrives_may_pay_at_the_end():
 def test_a_setting_beyond_all_published_ones_is_a_cause_even_while_returns_rise(rule: str, knob: str, value: Any):
     finding = primary_of(with_header(record(**({"lr": 0.3} if knob == "lr" else {})), **{knob: value}))
     assert finding.rule == rule
-    assert finding.patch and knob in finding.patch
+    assert knob in finding.patch
 
 
 def test_ordinary_settings_are_no_finding():
@@ -110,7 +110,9 @@ def test_a_factor_applies_to_the_start_of_a_schedule():
     def falling(update: int) -> float:
         return 1e-3 * (1.0 - update / 100)
 
-    (finding,) = [f for f in findings_of(with_header(record(approx_kl=0.5, lr=falling), lr=schedule)).values() if f.primary]
+    (finding,) = [
+        f for f in findings_of(with_header(record(approx_kl=0.5, lr=falling), lr=schedule)).values() if f.primary
+    ]
     assert finding.rule == "R03"
     assert finding.patch["lr"] == "lin_0.0003"
 
@@ -127,7 +129,14 @@ def test_lines_of_minibatches_do_not_look_like_a_second_writer():
         for each in record(updates=30):
             if each.env_steps > before and each.updates > 1:
                 seq += 1
-                common = {"v": each.v, "run": "r", "seq": seq, "t": each.t, "env_steps": before, "updates": each.updates - 1}
+                common = {
+                    "v": each.v,
+                    "run": "r",
+                    "seq": seq,
+                    "t": each.t,
+                    "env_steps": before,
+                    "updates": each.updates - 1,
+                }
                 yield MinibatchRecord(**common, epoch=1, minibatch=1, m={}, sample_rate=0.1, dropped=0)
             seq += 1
             before = max(before, each.env_steps) if type(each).__name__ == "UpdateRecord" else before

@@ -13,7 +13,13 @@ from surefoot.telemetry.foreign.logs import find_log, read_log
 
 
 def sb3_csv(path: Path, *, kl: float = 0.01, rate: float = 3e-4, rows: int = 40) -> Path:
-    names = ["time/total_timesteps", "rollout/ep_rew_mean", "train/approx_kl", "train/entropy_loss", "train/learning_rate"]
+    names = [
+        "time/total_timesteps",
+        "rollout/ep_rew_mean",
+        "train/approx_kl",
+        "train/entropy_loss",
+        "train/learning_rate",
+    ]
     names += ["train/explained_variance", "train/value_loss", "train/clip_range"]
     lines = [",".join(names)]
     for k in range(1, rows + 1):

@@ -106,7 +106,8 @@ def test_the_monitor_joins_rollouts_until_a_window_is_full():
     assert [bool(result) for result in results] == [False] * 7 + [True]
     assert results[-1]["action_effect"] > 0.9
     # Between windows nothing is gathered.
-    assert 8 not in WINDOWS and monitor.add(_rollout(steps, slice(0, 256)), 8) == {}
+    assert 8 not in WINDOWS
+    assert monitor.add(_rollout(steps, slice(0, 256)), 8) == {}
 
 
 def _rollout(steps: Steps, rows: slice) -> Rollout:
