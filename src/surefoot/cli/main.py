@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Generator
@@ -20,6 +21,10 @@ _HELP = ("-h", "--help", "help")
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal in ASCII or Latin-1 gets a question mark for what it cannot show, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         return _dispatch(argv)
     except BrokenPipeError:

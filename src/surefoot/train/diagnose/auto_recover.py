@@ -10,13 +10,14 @@ from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
 from surefoot.learn.checkpoint.retention import go_back
 from surefoot.telemetry.doctor.doctor import LiveDoctor, patch_for
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
 from surefoot.train.config import split_settings
 from surefoot.train.progress_event import Moment
-from surefoot.train.run import Run, resume_run, write_header
+from surefoot.train.run import Run, resume_run
+from surefoot.train.rundir.run_header import write_header
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
@@ -52,10 +53,12 @@ def choose_recovery(run: Run, findings: Sequence[Finding], previous: Sequence[Re
 
     A warning that no setting fixes does not stop a run; an error does.
     """
-    found = [f for f in findings if f.primary and f.status == "open" and gravity(f.severity) >= gravity("warn")]
+    found = [
+        f for f in findings if f.primary and f.status == "open" and severity_rank(f.severity) >= severity_rank("warn")
+    ]
     if not found:
         return None
-    finding = max(found, key=lambda f: gravity(f.severity))
+    finding = max(found, key=lambda f: severity_rank(f.severity))
     tried = [recovery.patch for recovery in previous]
     patch = {} if len(previous) >= MAX_RECOVERIES else applicable(run.spec, finding.patch)
     if finding.severity == "warn" and (not patch or patch in tried):

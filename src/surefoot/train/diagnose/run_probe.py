@@ -94,11 +94,11 @@ def with_probe(examination: Examination, stats: dict[str, float], spec: RunSpec,
         session="probe",
         total_steps=_RECORDS,
     )
-    doctor.see(header)
+    doctor.observe(header)
     # As a record of which every update shows the same.
     doctor.history.longest = int(stats.get("episode_length", 10**6))
     for update in range(1, _RECORDS + 1):
-        doctor.see(UpdateRecord(**common, seq=update + 1, env_steps=update, updates=update, m=dict(stats)))
+        doctor.observe(UpdateRecord(**common, seq=update + 1, env_steps=update, updates=update, m=dict(stats)))
     probed = {finding.rule: finding for finding in doctor.findings()}
     findings = [f for f in examination.findings if f.rule not in probed] + list(probed.values())
     return replace(examination, findings=ranked(findings, rules))

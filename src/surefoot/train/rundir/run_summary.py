@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.checkpoint.atomic_files import RunLock
-from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.doctor.findings import severity_rank
 from surefoot.telemetry.export.run_facts import recent_return
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import EndRecord, EvaluationRecord, FindingRecord, HeaderRecord, UpdateRecord
@@ -58,7 +58,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
             row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
     if row["finding"] is None and open_findings:
         # The one to start with, as `surefoot doctor` does, not the last that opened.
-        first = max(open_findings.values(), key=lambda f: (f.primary, gravity(f.severity)))
+        first = max(open_findings.values(), key=lambda f: (f.primary, severity_rank(f.severity)))
         row["finding"] = first.title
     counts, returns = np.array(episodes, float).reshape(-1, 2).T
     # The same number as on the run's page and in its report.

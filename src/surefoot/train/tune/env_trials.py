@@ -16,7 +16,8 @@ from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.spec import RunSpec, make_spec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
+from surefoot.train.training import Training
 
 # Environments that play the evaluation episodes of a trial in parallel. More use more memory for each trial.
 EVAL_STREAMS = 10

@@ -9,7 +9,7 @@ from surefoot.errors import ConfigError
 from surefoot.learn.schedule import Linear
 from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.spec import make_spec
-from surefoot.train.training import world_maker
+from surefoot.train.spec_worlds import world_maker
 from surefoot.train.tune.env_trials import EnvTask, start_of
 
 
