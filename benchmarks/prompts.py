@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,9 +96,7 @@ def trained(
 ) -> tuple[list[Improved], dict[str, Any]]:
     """Return held-out rows improved by a policy that was trained on the others."""
     training, policy = task(split(rows, 0)[0], model), PromptPolicy(seed=seed)
-    begin = time.process_time()
     curve = train(policy, training, training.prompts, evaluations)
-    seconds = time.process_time() - begin
     chosen = improve(policy.steps, held_out.prompts, held_out)
     times = Counter("+".join(change.mutation for change in each.changes) or "no change" for each in chosen)
     return chosen, {
@@ -197,7 +194,7 @@ def summary(
         "evaluations": args.evaluations,
         "ways": ways,
         "accuracy": {name: rounded(interval(values)) for name, values in right.items()},
-        "by kind": {kind: rounded(interval(values)) for kind, values in sorted(kinds.items())},
+        "by kind": {kind: round(float(np.mean(values)), 3) for kind, values in sorted(kinds.items())},
         "per seed": about,
     }
 

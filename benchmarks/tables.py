@@ -504,7 +504,7 @@ def prompts() -> str:
             for key in ("gain", "policy minus this")
         ]
         rows.append(f"| {name} | {cells[0]} | {way['tokens']:.0f} | {cells[1]} |")
-    kinds = ", ".join(f"{kind} {gain[0]:+.2f}" for kind, gain in results["by kind"].items())
+    kinds = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in results["by kind"].items())
     note = (
         f"{results['rows']} rows of {results['tasks']} tasks, half of the tasks for training, {results['seeds']} seeds; every "
         f"way had {results['evaluations']} evaluations of the model on training rows and none on held-out rows. The gain is in "
