@@ -1,12 +1,12 @@
 """Starts the Python processes of the e2e tests by forking one that has already imported torch and surefoot.
 
 A process that trains needs 1.3 s of the processor for its imports before it does anything, and these tests start
-hundreds. `install` puts `ForkedPopen` in the place of `subprocess.Popen`. It forks for `python -m …`, `python -c …` and
+hundreds. `conftest.py` puts `ForkedPopen` in the place of `subprocess.Popen`. It forks for `python -m …`, `python -c …` and
 `python file.py` with arguments, environment, directory and streams as given; the child is a child of the test process,
 so waiting, signals, exit codes and pipes are the real thing. What differs is that modules are there already. So a
-command is started for real if it has options of the interpreter (`-OO`, `-X importtime`), a variable in its environment
-that is not in `HARMLESS` (`SUREFOOT_NATIVE=0` counts when modules are imported), or a terminal; and in the tests marked
-`real_process`. SUREFOOT_FORK=0 starts all of them for real.
+command is started for real if it has options of the interpreter (`-OO`, `-X importtime`), another value of a variable
+that counts then (`READ_AT_START`), or a terminal; and in the tests marked `real_process`. SUREFOOT_FORK=0 starts all
+of them for real.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ctypes
 import gc
 import json
 import os
+import re
 import runpy
 import socket
 import subprocess
@@ -26,12 +27,10 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-HARMLESS = {
-    *("CI", "COLUMNS", "HOME", "PATH", "TERM", "TMPDIR", "XDG_CACHE_HOME", "NO_COLOR", "MPLBACKEND"),
-    *("SUREFOOT_CACHE", "SUREFOOT_DEMO_STEPS", "SUREFOOT_EXAMPLE_STEPS", "SUREFOOT_RUNS", "PYTEST_CURRENT_TEST"),
-    # Set by libraries that a test imported.
-    *("HF_HUB_OFFLINE", "PYGAME_HIDE_SUPPORT_PROMPT", "SDL_AUDIODRIVER", "TORCHINDUCTOR_CACHE_DIR"),
-}
+READ_AT_START = re.compile(
+    r"(PYTHON|LD_|LC_|LANG|MALLOC_|OMP_|KMP_|MKL_|OPENBLAS_|TORCH_|PYTORCH_|CUDA_|GLOO_|SUREFOOT_(NATIVE|KERNEL)$)"
+)
+"""Variables that the interpreter, torch or surefoot read when they start or are imported."""
 PRELOADED = (
     *("numpy.ma", "typeguard", "rich.live", "surefoot.cli.main", "surefoot.cli.verbs.train", "surefoot.train.facade"),
     *("surefoot.cli.dashboard.screen", "surefoot.train.run", "surefoot.train.diagnose.auto_recover"),
@@ -109,7 +108,8 @@ class ForkedPopen(RealPopen):  # pyright: ignore[reportMissingTypeArgument]
         if first == "-m" and args[2].split(".")[0] != "surefoot":
             return False
         theirs = os.environ if env is None else env
-        return all(theirs.get(name) == ENVIRONMENT.get(name) for name in {*theirs, *ENVIRONMENT} - HARMLESS)
+        counting = filter(READ_AT_START.match, {*theirs, *ENVIRONMENT})
+        return all(theirs.get(name) == ENVIRONMENT.get(name) for name in counting)
 
 
 def available() -> bool:
@@ -138,9 +138,13 @@ def _serve(requests: socket.socket) -> dict[str, Any]:
             # Who looks for its parent must find the test process.
             while os.getppid() == middle:
                 time.sleep(0.0005)
-            for fd, stream in enumerate(streams):
+            for fd, (name, stream) in enumerate(zip(("stdin", "stdout", "stderr"), streams, strict=True)):
                 os.dup2(stream, fd)
                 os.close(stream)
+                # Opened anew, because an open file has decided what it can do: seek, wait for a full buffer.
+                before, mode, buffering = getattr(sys, name), "w" if fd else "r", 1 if name == "stderr" else -1
+                file = open(fd, mode, buffering, before.encoding, before.errors, closefd=False)  # noqa: SIM115
+                vars(sys).update({name: file, f"__{name}__": file})
             return json.loads(message)
         os.waitpid(between, 0)
         requests.send(receiver.recv(64))
