@@ -54,7 +54,7 @@ class PipelineConfig:
         try:
             loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
-            raise DataError(f"cannot read {path}: {why}") from why
+            raise DataError(f"cannot read {path}: {' '.join(str(why).split())}") from why
         if not isinstance(loaded, dict):
             raise DataError(f"{path} must be a mapping with model, prompts and held_out")
         fields = cast(dict[str, Any], loaded)
