@@ -10,7 +10,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel_layout import why_not
+from surefoot.nets.kernel_support import why_not
 from surefoot.nets.policy import Policy
 
 __all__ = ["choose_path", "why_not"]

@@ -14,6 +14,7 @@ from surefoot.core.batch import Batch
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
+from surefoot.learn.checkpoint.typed_state import LearnerState, restoring, typed
 from surefoot.learn.choose_path import choose_path, refuse_if_required, supported
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.optimizer import Optimizer, critic_of
@@ -232,13 +233,13 @@ class Learner:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
-        self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
-        saved = state["learner"]
-        self.updates, self.total_updates = saved["updates"], saved["total_updates"]
-        self.lr_scale, self.steps.bad_in_a_row = saved["lr_scale"], saved["bad_in_a_row"]
-        self.rollbacks_in_a_row = saved["rollbacks_in_a_row"]
-        # Checkpoints from before adaptive_kl and normalize_value have neither entry.
-        self.pace.kl_scale = saved.get("kl_scale", 1.0)
-        self.values.set_state(saved.get("values", {}))
-        self.generator.set_state(torch.as_tensor(saved["generator"]))
+        """Restore what `state` returned; raise `CheckpointCorrupt` if a value is missing or out of range."""
+        saved = typed(state, "learner", LearnerState)
+        with restoring("optimizer"):
+            self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
+            self.generator.set_state(torch.as_tensor(saved.generator))
+        self.updates, self.total_updates = saved.updates, saved.total_updates
+        self.lr_scale, self.steps.bad_in_a_row = saved.lr_scale, saved.bad_in_a_row
+        self.rollbacks_in_a_row = saved.rollbacks_in_a_row
+        self.pace.kl_scale = saved.kl_scale
+        self.values.set_state(saved.values)

@@ -22,7 +22,8 @@ from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report_builder import COLUMNS, GradientSteps, Table
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel_layout import KernelNet, why_not
+from surefoot.nets.kernel_layout import KernelNet
+from surefoot.nets.kernel_support import why_not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

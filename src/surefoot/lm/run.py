@@ -26,8 +26,8 @@ from surefoot.telemetry.doctor.rules import Rule, read_rules, shipped_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.diagnose.diagnostics import resident
-from surefoot.train.run import git_commit, versions
 from surefoot.train.rundir.recorder import RecordingOptions, open_recorder
+from surefoot.train.rundir.run_header import git_commit, versions
 from surefoot.train.rundir.rundir import RunDir
 
 # Rules about episodes, returns and observations: a language run has none. Its own rules cover repetition and entropy.

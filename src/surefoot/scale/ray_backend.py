@@ -84,7 +84,7 @@ class _Handle:
         return self._get(self._pending, limit)
 
     def call(self, command: str, arguments: Sequence[Any], limit: float) -> Any:
-        return self._get(getattr(self._actor, command).remote(*arguments), limit)
+        return self._get(self._actor.call.remote(command, list(arguments)), limit)
 
     def end(self, *, silent: bool) -> str | None:
         self._ray.kill(self._actor, no_restart=True)
@@ -103,8 +103,11 @@ class _Handle:
             raise Lost(silent=isinstance(why, errors.GetTimeoutError)) from why
 
 
-class Actor(RolloutWorker):
-    """A rollout worker as a Ray actor."""
+class Actor:
+    """A rollout worker in a Ray actor."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._worker = RolloutWorker(*arguments)
 
     def ready(self) -> bool:
         """Return when the environments are created."""
@@ -114,10 +117,14 @@ class Actor(RolloutWorker):
         """Return its process id."""
         return os.getpid()
 
-    def collect(self, weights: Weights, version: int) -> Piece:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def collect(self, weights: Weights, version: int) -> Piece:
         """Collect one piece with these weights."""
-        self.load(weights)
-        return super().collect(version)
+        self._worker.load(weights)
+        return self._worker.collect(version)
+
+    def call(self, command: str, arguments: Sequence[Any]) -> Any:
+        """Call a method of the worker."""
+        return getattr(self._worker, command)(*arguments)
 
 
 def load_ray(extra: str = "ray") -> Any:

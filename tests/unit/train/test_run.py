@@ -18,9 +18,10 @@ from surefoot.learn.checkpoint.retention import best
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import EndRecord, EvaluationRecord, HeaderRecord, MinibatchRecord, UpdateRecord
-from surefoot.train.run import create_run, git_commit, resume_run
+from surefoot.train.run import create_run, resume_run
 from surefoot.train.rundir.recorder import RecordingOptions
 from surefoot.train.rundir.resume_check import fingerprint, verify_resume
+from surefoot.train.rundir.run_header import git_commit
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 

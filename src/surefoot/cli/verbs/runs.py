@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -101,7 +102,7 @@ class PlayArgs:
     def run(self) -> int:
         import sys
 
-        from surefoot.train.render import film, show_in_terminal, write_gif
+        from surefoot.train.render import MissingPillow, film, show_in_terminal, write_gif
 
         directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
@@ -117,9 +118,14 @@ class PlayArgs:
         world.close()
         if sys.stdout.isatty():
             show_in_terminal(frames, fps=self.fps)
-        out = write_gif(frames, self.out or directory.path / "episode.gif", fps=self.fps)
+        try:
+            saved = f"→ {write_gif(frames, self.out or directory.path / 'episode.gif', fps=self.fps)}"
+        except MissingPillow as error:
+            if self.out is not None:
+                raise
+            saved = f"(no GIF: {error})"
         text = ", ".join(f"{value:.1f}" for value in returns)
-        print(f"{directory.name}, checkpoint {step}: return {text} in {len(frames)} frames → {out}")
+        print(f"{directory.name}, checkpoint {step}: return {text} in {len(frames)} frames {saved}")
         return 0
 
 
@@ -191,7 +197,9 @@ class RunsArgs:
         for row in rows:
             score = "–" if row["score"] is None else f"{row['score']:.1f}"
             table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
-        Console(highlight=False).print(table)
+        # A terminal wraps long lines; a pipe gets one complete line per run.
+        width = None if sys.stdout.isatty() else 1_000
+        Console(highlight=False, width=width).print(table)
         return 0
 
 

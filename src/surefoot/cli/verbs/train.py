@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_spec, telemetry_options
+from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_longer, print_spec, telemetry_options
 from surefoot.cli.options import pairs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training, WorldMaker
+    from surefoot.train.spec_worlds import WorldMaker
+    from surefoot.train.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,7 @@ class TrainArgs:
         if self.dry_run:
             print_spec(spec)
             return 0
+        print_longer(spec)
         if self.seeds > 1:
             from surefoot.cli.verbs.seeds import train_seeds
 
@@ -130,6 +132,7 @@ class TrainArgs:
         """Return the factory of the environments and the complete spec; write nothing."""
         import yaml
 
+        from surefoot.envs.ids import is_library
         from surefoot.train.config import read_settings
         from surefoot.train.spec import make_spec
         from surefoot.train.worlds import env_maker
@@ -142,6 +145,10 @@ class TrainArgs:
         if self.env_workers is not None:
             settings["workers"] = self.env_workers
         env_kwargs = {key: yaml.safe_load(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
+        if is_library(self.env):
+            print(
+                f"surefoot train: {self.env} is native code; it runs in this process with your rights", file=sys.stderr
+            )
         make = env_maker(self.env, backend=self.env_backend, env_kwargs=env_kwargs or None)
         probe = make(1)
         probe.close()
@@ -184,7 +191,7 @@ class ResumeArgs:
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Train until this many environment steps in total; schedules are stretched to it."""
     verify: Annotated[int, tyro.conf.arg(metavar="UPDATES")] = 0
-    """Do not continue; check that resuming is exact, with this many updates."""
+    """Do not continue; check that resuming is exact, with this many updates (6 if you give no number)."""
     env: options.CodeEnv = None
     env_workers: options.EnvWorkers = None
     display: options.Display = "auto"

@@ -14,6 +14,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.envs.declared import declared_step, declared_view
+from surefoot.learn.checkpoint.typed_state import CollectorCounts, typed
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actor
@@ -217,4 +218,4 @@ class Collector:
         # A checkpoint of the torch path has no kernel state; the kernel then starts from its seed.
         if self.actor is not None and "kernel_rng" in state:
             self.actor.rng[:] = state["kernel_rng"]
-        self.env_steps = state["env_steps"]
+        self.env_steps = typed({"collector": state}, "collector", CollectorCounts).env_steps

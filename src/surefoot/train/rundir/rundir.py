@@ -57,7 +57,7 @@ class RunDir:
             raise RunNotFound(f"{self.path} is not a run: it has no run.json") from None
         except (OSError, UnicodeDecodeError, ValueError) as why:
             raise RunError(f"{self.header} cannot be read: {why}") from why
-        if not isinstance(header, dict) or "spec" not in header:
+        if not isinstance(header, dict) or not isinstance(header.get("spec"), dict):
             raise RunError(f"{self.header} is not the header of a run: it has no 'spec'")
         return header
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 import time
@@ -14,6 +15,7 @@ import tyro
 from surefoot.cli.options import Stochastic, at_least_one, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.samples import load
+from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop
@@ -56,6 +58,7 @@ class TownWatchArgs:
     """Print only the events, one line each."""
 
     def run(self) -> int:
+        from surefoot.town.scenarios.scenario import NEEDS
         from surefoot.town.view.story import sentence
 
         at_least_one(ticks=self.ticks)
@@ -68,7 +71,8 @@ class TownWatchArgs:
                 for happening in frame.happened:
                     print(f"{frame.tick:5}  {sentence(happening, scenario)}")
             needs = zip(scenario.agents, loop.world.now.needs[0].round(2).tolist(), strict=True)
-            print(f"after {ticks} ticks: " + " ".join(f"{resident.id} {levels}" for resident, levels in needs))
+            print(f"needs after {ticks} ticks ({', '.join(NEEDS)}; 1 is satisfied):")
+            print("  " + "  ".join(f"{resident.id} {levels}" for resident, levels in needs))
             return 0
         from rich.live import Live
 
@@ -198,10 +202,10 @@ class TownFilmArgs:
 
     def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.town.view import story
-        from surefoot.town.view.story import scene, shot
+        from surefoot.town.view.story import frame_json, scene
 
         layout = loop.world.layout
-        film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
+        film = {"scene": scene(layout), "shots": [frame_json(frame, layout) for frame in loop.run(ticks)]}
         # A "</script>" in the text of an event would end the script element that contains the data.
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
         page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")
@@ -219,7 +223,13 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool) -> 
     from surefoot.town.scenarios.scenario import Scenario
     from surefoot.town.training.run import PolicyRuntime
 
-    training, _ = load_policy(run_directory(subject), "latest", None)
+    try:
+        directory = run_directory(subject)
+    except RunNotFound as why:
+        close = difflib.get_close_matches(subject, shipped(), n=1)
+        advice = f"did you mean {close[0]}?" if close else f"the scenarios are {', '.join(shipped())}"
+        raise RunNotFound(f"{subject!r} is neither a run nor a scenario; {advice}") from why
+    training, _ = load_policy(directory, "latest", None)
     kwargs = training.spec.env_kwargs
     if "scenario" not in kwargs:
         raise Usage(f"{subject} is not a run of a town; pass one, or a scenario: {', '.join(shipped())}")
