@@ -69,6 +69,18 @@ def reward() -> str:
     return table("| model | folds | accuracy over 5 folds [95 %] | calibration error | ≥ 0.646, above TF-IDF |", rows)
 
 
+def principles() -> str:
+    results = read("principles")
+    rows = [
+        f"| {name.replace('_', ' ')} | {made['breaches']:.0f} | **{made['precision']:.2f}** | **{made['recall']:.2f}** | "
+        f"{results['rules'][name]['precision']:.2f} | {results['rules'][name]['recall']:.2f} | "
+        f"{met(made['precision'] >= 0.9 and made['recall'] >= 0.8)} |"
+        for name, made in results["classifier"].items()
+        if name != "cpu_seconds"
+    ]
+    return table("| principle | breaches | precision | recall | rules: precision | recall | ≥ 0.9 and ≥ 0.8 |", rows)
+
+
 def constitution() -> str:
     rows: list[str] = []
     runs = sorted(read("constitution").items())
