@@ -210,6 +210,11 @@ class Journal:
         """Delete entries; return how many existed."""
         return self._commit("DELETE FROM entries WHERE kind = ? AND seq = ?", [(kind, seq) for seq in seqs])
 
+    def delete_tagged(self, tag: str, count: int) -> int:
+        """Delete at most `count` entries of a tag, of any kind; return how many were deleted."""
+        rows = self._query("SELECT kind, seq FROM entries WHERE tag = ? LIMIT ?", (tag, count))
+        return self._commit("DELETE FROM entries WHERE kind = ? AND seq = ?", rows)
+
     def keep_latest(self, kind: str, count: int) -> int:
         """Delete all but the last `count` of a kind; return how many were deleted."""
         with self._lock:

@@ -7,35 +7,41 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.data.seeds import seed_for
+from surefoot.decide.core.candidates import Candidates, CandidateSet
 from surefoot.decide.core.explanation import Explanation, PastDecisions, explain
 from surefoot.decide.core.record import DecisionRecord
 from surefoot.decide.core.store import DecisionStore, MemoryStore
 from surefoot.decide.encoders.encoder import Cached, Encoder
+from surefoot.decide.encoders.observed import CosineScale
 from surefoot.decide.evaluation.log_replay import compare
 from surefoot.decide.policy.calibration import Calibration
-from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.policy.choosers import NOTHING, Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
 from surefoot.decide.policy.options import Options
-from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import AgreementRate, GateConfig, Judgement, Versions
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
 from surefoot.learn.report import UpdateReport
 
+if TYPE_CHECKING:
+    from surefoot.decide.policy.ppo import PPOChooser
+
 _CHOOSERS: dict[str, type[Any]] = {
     "replay": ReplayChooser,
-    "ppo": PPOChooser,
     "residual": Residual,
     "linucb": LinUCB,
     "lints": LinTS,
     "egreedy": EpsilonGreedy,
     "nearest": ZeroShot,
 }
-CHOOSERS = tuple(_CHOOSERS)
+CHOOSERS = ("replay", "ppo", *(name for name in _CHOOSERS if name != "replay"))
+# Shared weights of candidates are dim² numbers: 16 MB at this size.
+_LARGEST_SHARED = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,20 @@ class AgentConfig:
 
 def make_chooser(name: str, encoder: Encoder, extra: int = 0, **options: Any) -> Chooser:
     """Return a fresh chooser of that name for vectors of this encoder."""
+    if name == "ppo":
+        from surefoot.decide.policy.ppo import PPOChooser
+
+        return PPOChooser(encoder.dim + extra, encoder.likeness, **options)
     return _CHOOSERS[name](encoder.dim + extra, encoder.likeness, **options)
+
+
+def as_ppo(chooser: Chooser) -> PPOChooser | None:
+    """Return the chooser if it is the PPO chooser; imports torch only if it may be one."""
+    if isinstance(chooser, tuple(_CHOOSERS.values())):
+        return None
+    from surefoot.decide.policy.ppo import PPOChooser
+
+    return chooser if isinstance(chooser, PPOChooser) else None
 
 
 class Agent:
@@ -91,8 +110,10 @@ class Agent:
         self.encoder = Cached(encoder)
         self.options = Options(self.encoder, reserved)
         self.chooser = chooser or make_chooser(self.config.chooser, encoder, self.config.extra)
-        self.store = store or MemoryStore()
+        # `is None`: a store that has a length is falsy while it is empty.
+        self.store = MemoryStore() if store is None else store
         self.calibration, self.agreement = Calibration(), AgreementRate()
+        self.candidates, self.cosines = CandidateSet(encoder.dim), CosineScale()
         self.cursor = 0
         """Position in the store up to which everything is learned."""
         self._generator = np.random.default_rng(seed_for("decide", self.config.seed))
@@ -108,9 +129,12 @@ class Agent:
     @property
     def settings(self) -> dict[str, Any]:
         """Settings for the header of a telemetry file: those of the chooser, and the encoder."""
-        core = self.chooser
-        known = core.config.to_json() if isinstance(core, PPOChooser | ReplayChooser) else {}
-        return {**(core.ppo.to_json() if isinstance(core, PPOChooser) else {}), **known, "encoder": self.encoder.name}
+        ppo, known = as_ppo(self.chooser), dict[str, Any]()
+        if ppo is not None:
+            known = ppo.ppo.to_json() | ppo.config.to_json()
+        elif isinstance(self.chooser, ReplayChooser):
+            known = self.chooser.config.to_json()
+        return {**known, "encoder": self.encoder.name}
 
     @property
     def waiting(self) -> int:
@@ -127,18 +151,41 @@ class Agent:
         text: str,
         *,
         allowed: Collection[str] | None = None,
+        candidates: Candidates | None = None,
         id: str | None = None,
         vector: np.ndarray | None = None,
         extra: np.ndarray | None = None,
         greedy: bool = False,
+        chooser: Chooser | None = None,
+        peek: bool = False,
     ) -> DecisionRecord:
-        """Choose one of the allowed options, as `decide` does, but wait for no outcome."""
+        """Choose one of the allowed options, as `decide` does, but wait for no outcome.
+
+        Args:
+            text: The query; kept with the record, and encoded if there is no `vector`.
+            allowed: Names of the options to choose among; default: all.
+            candidates: The options of this decision, instead of those in `options`.
+            id: Id of the record; generated by default.
+            vector: The query as a vector, [dim].
+            extra: Further features, [config.extra].
+            greedy: Choose the best option; nothing is drawn.
+            chooser: Decides instead of the agent's policy, for example another version of it.
+            peek: Change nothing, not even the random numbers of later decisions.
+        """
         query = self.encoder.encode([text])[0] if vector is None else vector
-        names = self.options.allowed(allowed)
-        scene = self.options.scene(query, names, extra)
-        choice = self.chooser.choose(scene, self._generator, greedy=greedy)
+        if candidates is None:
+            names = self.options.allowed(allowed)
+            scene = self.options.scene(query, names, extra)
+        else:
+            names = list(candidates.ids)
+            option, cosine = self.candidates.scene(query, candidates, register=not peek)
+            x = query if extra is None else np.concatenate([query, extra]).astype(np.float32)
+            scene = Scene(x=x, option=option, cosine=cosine)
+        scene = self._scaled(scene, query, candidates, observe=not peek)
+        generator = np.random.default_rng(0) if peek else self._generator
+        choice = (chooser or self.chooser).choose(scene, generator, greedy=greedy)
         confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
-        return DecisionRecord(
+        record = DecisionRecord(
             id=id or uuid.uuid4().hex,
             name=None if confidence < self.config.abstain_below else names[choice.at],
             names=names,
@@ -148,6 +195,25 @@ class Agent:
             encoder=self.encoder.name,
             text=text,
         )
+        if candidates is not None and self._shares:
+            expected = choice.worth @ candidates.vectors
+            record = replace(record, contrast=candidates.vectors[choice.at] - expected)
+        return record
+
+    @property
+    def _shares(self) -> bool:
+        return self.candidates.changing and self.encoder.dim <= _LARGEST_SHARED
+
+    def _scaled(self, scene: Scene, query: np.ndarray, candidates: Candidates | None, *, observe: bool) -> Scene:
+        """Return the scene with cosines in the scale of the likeness, and the shared part of candidates in them."""
+        like, cosine = self.encoder.likeness, scene.cosine
+        if like.relative:
+            # Vectors of a caller may have any length; those of encoders have length 1.
+            length = float(np.linalg.norm(query))
+            cosine = self.cosines(cosine / np.float32(length) if length > 0.0 else cosine, observe=observe)
+        if candidates is not None and self._shares:
+            cosine = cosine + self.candidates.shared(query, candidates) / np.float32(like.sharpness)
+        return scene if cosine is scene.cosine else replace(scene, cosine=cosine)
 
     def decide(self, text: str, *, id: str | None = None, **options: Any) -> DecisionRecord:
         """Choose one of the allowed options; the outcome is expected under the record's id.
@@ -173,19 +239,7 @@ class Agent:
                 f"the application chose {done!r}, which is not among the allowed: {', '.join(policy_choice.names)}"
             )
         self.agreement.add(policy_choice.name or "", done)
-        choice, at = policy_choice.choice, policy_choice.names.index(done)
-        certain = np.zeros(len(policy_choice.names), np.float32)
-        certain[at] = 1.0
-        copied = replace(
-            choice,
-            at=at,
-            probability=1.0,  # the application chose: nothing was drawn
-            probabilities=certain,
-            # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
-            base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
-            plausible=certain > 0 if len(choice.plausible) else choice.plausible,
-        )
-        record = replace(policy_choice, name=done, choice=copied)
+        record = imitated(policy_choice, policy_choice.names.index(done))
         self._wait_for(record)
         return record
 
@@ -217,6 +271,14 @@ class Agent:
                 self.calibration.add(float(choice.worth[choice.at]), reward)
         self._past.add(record, self.encoder.dim, reward)
 
+    def remember(self, record: DecisionRecord, reward: float) -> None:
+        """Take an outcome that is already learned into what `explain` searches."""
+        self._past.add(record, self.encoder.dim, reward)
+
+    def skip_draws(self, count: int) -> None:
+        """Continue after `count` further decisions: each draws one random number."""
+        self._generator.random(count)
+
     def learn(self, force: bool = False) -> UpdateReport | None:
         """Learn from every outcome since the last call; the report of the PPO update, if one was due.
 
@@ -231,11 +293,21 @@ class Agent:
                 report = (
                     self.chooser.learn([[each.record.experience(each.reward)] for each in usable]) if usable else None
                 )
+                for each in usable:
+                    self._learn_shared(each.record, each.reward)
                 # Only now: if learning raises, the next call gets the same outcomes again.
                 self.cursor = finished[-1].position
-            if report is None and force and isinstance(self.chooser, PPOChooser):
-                report = self.chooser.update()
+            if report is None and force and (ppo := as_ppo(self.chooser)) is not None:
+                report = ppo.update()
             return report
+
+    def _learn_shared(self, record: DecisionRecord, reward: float) -> None:
+        if not len(record.contrast):
+            return
+        # The gradient of the logits in replay.py, with the same bounds.
+        taken = float(record.choice.worth[record.choice.at])
+        residual = max((reward - taken) / max(1.0 - taken, 0.02), -1.0)
+        self.candidates.learn(record.scene, record.contrast, residual)
 
     def explain(self, record: DecisionRecord, nearest: int = 3) -> Explanation:
         """Return prior, learned part, exploration and the most similar past outcomes."""
@@ -257,8 +329,8 @@ class Agent:
 
     def promote(self, versions: Versions, number: int, gate: GateConfig | None = None) -> Judgement:
         """Make a version live if, on this agent's log, it is not worse than the live one."""
-        core = self.chooser
-        if not isinstance(core, PPOChooser | ReplayChooser):
+        core = self.chooser if isinstance(self.chooser, ReplayChooser) else as_ppo(self.chooser)
+        if core is None:
             raise ConfigError("only the choosers replay and ppo log probabilities that a version could be judged by")
         targets = dict[str, Any]()
         for name, which in (("live", None), ("new", number)):
@@ -282,6 +354,8 @@ class Agent:
                 "extra": self.config.extra,
                 "options": self.options.state(),
                 "calibration": self.calibration.state(),
+                "candidates": self.candidates.state(),
+                "cosines": self.cosines.state(),
                 "generator": self._generator.bit_generator.state,
             },
         }
@@ -301,6 +375,9 @@ class Agent:
             self.options.set_state(agent["options"])
             self.chooser.set_state(state["chooser"])
             self.calibration.set_state(agent["calibration"])
+            if "candidates" in agent:  # not in policies of earlier versions
+                self.candidates.set_state(agent["candidates"])
+                self.cosines.set_state(agent["cosines"])
             self._generator.bit_generator.state = agent["generator"]
 
     def _wait_for(self, record: DecisionRecord) -> None:
@@ -308,6 +385,22 @@ class Agent:
             self._open[record.id] = record
             while len(self._open) > self.config.remembered:
                 self._open.popitem(last=False)
+
+
+def imitated(record: DecisionRecord, at: int) -> DecisionRecord:
+    """Return the record with the application's choice instead of the policy's: nothing was drawn, so it is certain."""
+    choice, certain = record.choice, np.zeros(len(record.names), np.float32)
+    certain[at] = 1.0
+    copied = replace(
+        choice,
+        at=at,
+        probability=1.0,
+        probabilities=certain,
+        # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
+        base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
+        plausible=certain > 0 if len(choice.plausible) else choice.plausible,
+    )
+    return replace(record, name=record.names[at], choice=copied, contrast=NOTHING)
 
 
 def _chooser_state(parts: dict[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from surefoot.decide.policy.choosers import Experience, OptionChoice
+from surefoot.decide.policy.choosers import NOTHING, Experience, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 
 _SCENE = ("x", "option", "cosine")
@@ -33,6 +33,8 @@ class DecisionRecord:
     encoder: str = ""
     """Name of the encoder that made the vectors; a policy of another encoder cannot learn from this record."""
     text: str = ""
+    contrast: np.ndarray = field(default_factory=NOTHING.copy)
+    """[d]: the chosen candidate's vector minus the expected one; empty unless candidates change between decisions."""
 
     @property
     def probability(self) -> float:
@@ -58,7 +60,8 @@ class DecisionRecord:
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **fields: Any) -> Self:
         """Return the record of `to_json`; `fields` are those of it that stand elsewhere, the id at least."""
-        arrays = {n: np.array(values[n], _LISTED.get(n, np.float32)) for n in (*_SCENE, *_CHOICE)}
+        listed = (*_SCENE, *_CHOICE, *(("contrast",) if "contrast" in values else ()))
+        arrays = {n: np.array(values[n], _LISTED.get(n, np.float32)) for n in listed}
         return cls._from({**values, **fields}, arrays)
 
     def pack(self) -> tuple[dict[str, Any], bytes]:
@@ -94,7 +97,8 @@ class DecisionRecord:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         scene = {name: getattr(self.scene, name) for name in _SCENE}
-        return scene | {name: np.asarray(getattr(self.choice, name)) for name in _CHOICE}
+        contrast = {"contrast": self.contrast} if len(self.contrast) else {}
+        return scene | {name: np.asarray(getattr(self.choice, name)) for name in _CHOICE} | contrast
 
     @classmethod
     def _from(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -114,4 +118,5 @@ class DecisionRecord:
             confidence=float(values["confidence"]),
             encoder=values["encoder"],
             text=values["text"],
+            contrast=arrays.get("contrast", NOTHING),
         )
