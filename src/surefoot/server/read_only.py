@@ -16,7 +16,8 @@ from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
 from surefoot.server.decisions.recovery import read_policy
 from surefoot.server.decisions.requests import chances_of
-from surefoot.server.decisions.served_policy import ServedPolicy, restore
+from surefoot.server.decisions.served_policy import ServedPolicy
+from surefoot.server.decisions.snapshots import restore
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints

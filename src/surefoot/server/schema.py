@@ -115,7 +115,7 @@ class PolicyResponse(NewPolicy):
 
 
 class PolicyChange(_Body):
-    """Changes of a policy; what is omitted stays as it is."""
+    """Changes of a policy; what is omitted stays unchanged."""
 
     name: Name | UnsetType = UNSET
     """The new name."""

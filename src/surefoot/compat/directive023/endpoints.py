@@ -218,6 +218,8 @@ class Directive023:
             raise Refused("unknown", "File not found")
         async with self._turn:
             self.trainer.load(folder)
+            # So that a restart continues with it.
+            await asyncio.get_running_loop().run_in_executor(self.service.workers, self.trainer.save, self.directory)
         return {"loaded": True}
 
     def _checked(self, name: str, numbers: list[float]) -> np.ndarray:

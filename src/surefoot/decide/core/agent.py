@@ -7,12 +7,13 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from surefoot.data.seeds import seed_for
 from surefoot.decide.core.candidates import Candidates, CandidateSet
+from surefoot.decide.core.chooser_registry import CHOOSERS, as_ppo, make_chooser
 from surefoot.decide.core.explanation import Explanation, PastDecisions, explain
 from surefoot.decide.core.record import DecisionRecord
 from surefoot.decide.core.store import DecisionStore, MemoryStore
@@ -20,7 +21,7 @@ from surefoot.decide.encoders.encoder import Cached, Encoder
 from surefoot.decide.encoders.observed import CosineScale
 from surefoot.decide.evaluation.log_replay import compare
 from surefoot.decide.policy.calibration import Calibration
-from surefoot.decide.policy.choosers import NOTHING, Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.policy.choosers import Chooser
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.replay import ReplayChooser
@@ -28,18 +29,6 @@ from surefoot.decide.promotion import AgreementRate, GateConfig, Judgement, Vers
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
 from surefoot.learn.report import UpdateReport
 
-if TYPE_CHECKING:
-    from surefoot.decide.policy.ppo import PPOChooser
-
-_CHOOSERS: dict[str, type[Any]] = {
-    "replay": ReplayChooser,
-    "residual": Residual,
-    "linucb": LinUCB,
-    "lints": LinTS,
-    "egreedy": EpsilonGreedy,
-    "nearest": ZeroShot,
-}
-CHOOSERS = ("replay", "ppo", *(name for name in _CHOOSERS if name != "replay"))
 # Shared weights of candidates are dim² numbers: 16 MB at this size.
 _LARGEST_SHARED = 2048
 
@@ -66,24 +55,6 @@ class AgentConfig:
             raise ConfigError(f"chooser is {self.chooser!r}; it must be one of {', '.join(CHOOSERS)}")
         if not self.low < self.high:
             raise ConfigError(f"low is {self.low} and high is {self.high}; the first must be the smaller one")
-
-
-def make_chooser(name: str, encoder: Encoder, extra: int = 0, **options: Any) -> Chooser:
-    """Return a fresh chooser of that name for vectors of this encoder."""
-    if name == "ppo":
-        from surefoot.decide.policy.ppo import PPOChooser
-
-        return PPOChooser(encoder.dim + extra, encoder.likeness, **options)
-    return _CHOOSERS[name](encoder.dim + extra, encoder.likeness, **options)
-
-
-def as_ppo(chooser: Chooser) -> PPOChooser | None:
-    """Return the chooser if it is the PPO chooser; imports torch only if it may be one."""
-    if isinstance(chooser, tuple(_CHOOSERS.values())):
-        return None
-    from surefoot.decide.policy.ppo import PPOChooser
-
-    return chooser if isinstance(chooser, PPOChooser) else None
 
 
 class Agent:
@@ -239,7 +210,7 @@ class Agent:
                 f"the application chose {done!r}, which is not among the allowed: {', '.join(policy_choice.names)}"
             )
         self.agreement.add(policy_choice.name or "", done)
-        record = imitated(policy_choice, policy_choice.names.index(done))
+        record = policy_choice.imitated(policy_choice.names.index(done))
         self._wait_for(record)
         return record
 
@@ -385,22 +356,6 @@ class Agent:
             self._open[record.id] = record
             while len(self._open) > self.config.remembered:
                 self._open.popitem(last=False)
-
-
-def imitated(record: DecisionRecord, at: int) -> DecisionRecord:
-    """Return the record with the application's choice instead of the policy's: nothing was drawn, so it is certain."""
-    choice, certain = record.choice, np.zeros(len(record.names), np.float32)
-    certain[at] = 1.0
-    copied = replace(
-        choice,
-        at=at,
-        probability=1.0,
-        probabilities=certain,
-        # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
-        base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
-        plausible=certain > 0 if len(choice.plausible) else choice.plausible,
-    )
-    return replace(record, name=record.names[at], choice=copied, contrast=NOTHING)
 
 
 def _chooser_state(parts: dict[str, Any]) -> dict[str, Any]:

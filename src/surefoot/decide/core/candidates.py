@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.decide.policy.outcome_model import Scene
 
-# Every id has weights of its own: the first ones at once, later ones when they come again, so that ids which never return
+# The first ids have separate weights from the beginning, later ones when they come again, so that ids which never return
 # take no memory. 1,000 ids of 384 numbers are 1.5 MB.
 _AT_ONCE, _MOST_IDS = 256, 1000
 # Ids that came once; the oldest is dropped.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -52,6 +52,21 @@ class DecisionRecord:
     def experience(self, reward: float) -> Experience:
         """Return what a chooser learns from; `reward` lies in 0 … 1."""
         return Experience(scene=self.scene, choice=self.choice, reward=reward, id=self.id)
+
+    def imitated(self, at: int) -> Self:
+        """Return the record with the application's choice instead of the policy's: nothing was drawn, so it is certain."""
+        choice, certain = self.choice, np.zeros(len(self.names), np.float32)
+        certain[at] = 1.0
+        copied = replace(
+            choice,
+            at=at,
+            probability=1.0,
+            probabilities=certain,
+            # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
+            base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
+            plausible=certain > 0 if len(choice.plausible) else choice.plausible,
+        )
+        return replace(self, name=self.names[at], choice=copied, contrast=NOTHING)
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, arrays as lists; floats survive exactly."""

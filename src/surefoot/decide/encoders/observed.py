@@ -38,7 +38,8 @@ class CosineScale:
         values = cosine[known]
         if observe and self.count < _SETTLED and len(values) > 1:
             self.count += 1
-            share = 1.0 / (self.count + _ASSUMED)
+            # At least 1/50: what was assumed at first has no weight in the end.
+            share = max(1.0 / (self.count + _ASSUMED), 0.02)
             self.mean += share * (float(values.mean()) - self.mean)
             self.variance += share * (float(values.var(ddof=1)) - self.variance)
         # At least 1e-4: vectors that are all the same would otherwise divide by 0.

@@ -46,7 +46,6 @@ class ReplayConfig(Config):
         "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
         real(Interval(0, 0.5)),
     )
-    # Upper ends: far above what is useful, and far below what overflows or fills the memory.
     lr: float = knob(0.3, "Length of a step of each option's weights.", real(Interval(0, 100, open_low=True)))
     decay: float = knob(
         0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)
@@ -105,11 +104,6 @@ class ReplayChooser:
     def version(self) -> int:
         """Increases with every change of the policy."""
         return self._now.version
-
-    @property
-    def finite(self) -> bool:
-        """True if no weight is NaN or infinite."""
-        return bool(np.isfinite(self._now.table).all() and np.isfinite(self._now.none))
 
     @property
     def log(self) -> Log:

@@ -15,8 +15,9 @@ from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError
 from surefoot.server import schema
 from surefoot.server.decisions.recovery import policy_entry
-from surefoot.server.decisions.served_policy import MOST_WEIGHTS, ServedPolicy, make_policy, snapshot
+from surefoot.server.decisions.served_policy import MOST_WEIGHTS, ServedPolicy, make_policy
 from surefoot.server.decisions.service import Service
+from surefoot.server.decisions.snapshots import snapshot
 from surefoot.server.http.problems import Refused
 
 
@@ -74,8 +75,8 @@ def _check_descriptions(
     texts: Mapping[str, str],
     embeddings: Mapping[str, Sequence[float]],
 ) -> None:
-    for field, given in (("descriptions", texts), ("description_embeddings", embeddings)):
-        for name in given:
+    for field, named in (("descriptions", texts), ("description_embeddings", embeddings)):
+        for name in named:
             if name not in actions:
                 raise Refused("invalid", f"there is no action {name[:80]!r}", pointer=f"/{field}")
     if texts and config.encoder == "none":

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import UNSET
 
 from surefoot.data.journal import Row
-from surefoot.decide.core.agent import imitated
 from surefoot.server import schema
+from surefoot.server.decisions.outcomes import TrackedDecision
 from surefoot.server.decisions.requests import (
     DecisionRequest,
     decide,
@@ -22,7 +22,7 @@ from surefoot.server.decisions.requests import (
     spread_over,
     stored,
 )
-from surefoot.server.decisions.served_policy import ServedPolicy, TrackedDecision
+from surefoot.server.decisions.served_policy import ServedPolicy
 
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
@@ -86,7 +86,7 @@ class DecisionBatcher:
         record = decide(serving, asked, chooser)
         choice = record.choice
         if new.mode == "apprentice" and new.action is not UNSET:
-            record = imitated(record, asked.places.index(new.action))
+            record = record.imitated(asked.places.index(new.action))
         abstained = record.name is None
         chances = spread_over(choice.probabilities, asked.places, len(asked.names)) if new.distribution else None
         waiting.answer = schema.DecisionResponse(

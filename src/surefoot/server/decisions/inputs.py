@@ -21,7 +21,7 @@ from surefoot.server.http.problems import Refused
 MOST_NUMBERS = 1 << 20
 # Decisions after which the length of a policy's embeddings is known.
 _SETTLED = 1000
-# Numeric features whose mean and deviation are kept; further ones are used as they are.
+# Numeric features whose mean and deviation are kept; further ones are used unscaled.
 _MOST_FEATURES = 1000
 
 
@@ -76,24 +76,24 @@ class Inputs:
 
         A category is counted in the bucket of its name and value, a number in that of its name.
         """
-        size, given = self.config.feature_size, {} if new.features is UNSET else new.features
+        size, named = self.config.feature_size, {} if new.features is UNSET else new.features
         if not size:
             return None
         if observe:
-            self.add_features(given)
+            self.add_features(named)
         row = np.zeros(size, np.float32)
-        for name, value in given.items():
+        for name, value in named.items():
             if isinstance(value, bool | str):
                 code, number = zlib.crc32(f"{name}={value}".encode()), 1.0
             else:
                 code, number = zlib.crc32(name.encode()), self._standard(name, float(value))
             row[(code >> 1) % size] += number if code & 1 else -number
         # Together about as long as an embedding: neither then outweighs the other, however many there are.
-        return row / np.float32(math.sqrt(max(1, len(given))))
+        return row / np.float32(math.sqrt(max(1, len(named))))
 
-    def add_features(self, given: Mapping[str, Any]) -> None:
+    def add_features(self, named: Mapping[str, Any]) -> None:
         """Count the numbers among features in their means and deviations."""
-        for name, value in given.items():
+        for name, value in named.items():
             if isinstance(value, bool | str) or (name not in self.numeric and len(self.numeric) >= _MOST_FEATURES):
                 continue
             known = self.numeric.setdefault(name, [0.0, 0.0, 0.0])

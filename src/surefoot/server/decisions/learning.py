@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surefoot.data.journal import Entry
+from surefoot.decide.core.record import DecisionRecord
 from surefoot.errors import NonFiniteValue
 from surefoot.server import schema
-from surefoot.server.decisions.served_policy import ServedPolicy, snapshot
+from surefoot.server.decisions.outcomes import TrackedDecision, ends, final_reward, outcomes_of
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.decisions.service_telemetry import record_version
+from surefoot.server.decisions.snapshots import snapshot
 
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
@@ -26,6 +30,8 @@ TURN_SECONDS = 0.002
 BATCH = 4
 # Most outcomes between two versions: what a restart learns again, at most.
 LARGEST_GAP = 5000
+# Episodes of a policy that are not over; the oldest is dropped.
+OPEN_EPISODES = 10_000
 
 
 async def learn_forever(service: Service, serving: ServedPolicy) -> None:
@@ -107,6 +113,34 @@ async def _learn(service: Service, serving: ServedPolicy) -> None:
         await save_version(service, serving)
 
 
+def learn_later(serving: ServedPolicy, order: int, steps: Sequence[tuple[DecisionRecord, float]]) -> None:
+    """Queue an outcome for learning, and count it in the calibration."""
+    for record, reward in outcomes_of(steps):
+        serving.pending.put(order, record, reward)
+        if order > serving.observed:
+            serving.agent.observe(record, reward)
+    serving.observed = max(serving.observed, order)
+
+
+def close_decision(serving: ServedPolicy, waiting: TrackedDecision) -> list[tuple[DecisionRecord, float]]:
+    """Set the final reward of a decision; return the steps of its episode with their rewards (0 … 1) if that is over."""
+    record, waiting.record = waiting.record, None
+    waiting.final = final_reward(waiting.rewards, serving.config)
+    if record is None or not waiting.learns:
+        return []
+    low, high = serving.config.reward_range
+    step = record, (waiting.final - low) / (high - low)
+    if not waiting.episode:
+        return [step]
+    steps = serving.episodes.setdefault(waiting.episode, [])
+    steps.append(step)
+    if not ends(waiting, waiting.rewards):
+        while len(serving.episodes) > OPEN_EPISODES:
+            serving.episodes.pop(next(iter(serving.episodes)))
+        return []
+    return serving.episodes.pop(waiting.episode)
+
+
 def gap(serving: ServedPolicy) -> int:
     """Return the outcomes until the next version: `every` at first, then a tenth of all."""
     return min(LARGEST_GAP, max(serving.config.training.every, serving.learner.outcomes // 10))
@@ -115,13 +149,16 @@ def gap(serving: ServedPolicy) -> int:
 def require_finite(serving: ServedPolicy) -> None:
     """Raise if the policy holds NaN or infinity, after it went back to its newest version."""
     learner = serving.learner
-    if learner.finite:
+    # A weight that is not finite makes every success rate of a decision so.
+    if not len(learner.log) or np.isfinite(learner.predict(learner.log.latest(1))).all():
         return
     parts = serving.versions.load(serving.newest).parts
     usable = np.ones(max(64, len(learner.log)), bool)
     weights = {"table": parts["weights"]["table"], "log": learner.log.state(), "usable": usable}
     learner.set_state({**parts["chooser"], **weights})
-    raise NonFiniteValue(f"the weights held NaN or infinity; {serving.config.name!r} is back at version {serving.newest}")
+    raise NonFiniteValue(
+        f"the weights held NaN or infinity; {serving.config.name!r} is back at version {serving.newest}"
+    )
 
 
 async def save_version(service: Service, serving: ServedPolicy, job: schema.JobResponse | None = None) -> int:

@@ -19,8 +19,9 @@ from surefoot.errors import CheckpointError, DecisionError
 from surefoot.server import schema
 from surefoot.server.decisions.administration import describe
 from surefoot.server.decisions.requests import read_decision, spread_over
-from surefoot.server.decisions.served_policy import ServedPolicy, version_chooser
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.decisions.service import Service
+from surefoot.server.decisions.snapshots import version_chooser
 from surefoot.server.http.problems import Refused
 
 # Jobs whose state can be queried; older ones are dropped, so that memory stays bounded.
@@ -188,20 +189,20 @@ class PolicyLifecycle:
         record, _ = read_decision(entry, serving)
         places = entry.body["places"] or list(range(entry.body["count"]))
         names = entry.body["candidates"] or serving.config.actions[: entry.body["count"]]
-        told, at = serving.agent.explain(record, NEAREST + 1), record.choice.at
+        explanation, at = serving.agent.explain(record, NEAREST + 1), record.choice.at
         return schema.Explained(
             decision=waiting.answered,
             distribution=spread_over(record.choice.probabilities, places, len(names)).clip(0.0, 1.0).tolist(),
             names=list(names),
             prior=min(1.0, max(0.0, float(record.choice.prior[at]))),
             learned=float(record.choice.learned[at]),
-            exploration=min(1.0, max(0.0, told.exploration)),
+            exploration=min(1.0, max(0.0, explanation.exploration)),
             reward=None if waiting.answered.abstained else waiting.final,
             nearest=[
                 schema.PastResponse(
                     decision_id=n.id, name=n.name, reward=self._reward(serving, n.reward), likeness=n.similarity
                 )
-                for n in told.nearest
+                for n in explanation.nearest
                 if n.id != id
             ][:NEAREST],
         )

@@ -14,16 +14,11 @@ from surefoot.decide.policy.experience_log import Log
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError
 from surefoot.server import schema
+from surefoot.server.decisions.learning import close_decision, learn_later
+from surefoot.server.decisions.outcomes import RewardRecord, TrackedDecision, outcomes_of
 from surefoot.server.decisions.requests import read_decision
-from surefoot.server.decisions.served_policy import (
-    PAST,
-    RewardRecord,
-    ServedPolicy,
-    TrackedDecision,
-    make_policy,
-    restore,
-    version_chooser,
-)
+from surefoot.server.decisions.served_policy import PAST, ServedPolicy, make_policy
+from surefoot.server.decisions.snapshots import restore, version_chooser
 
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
@@ -74,13 +69,11 @@ async def recall(service: Service) -> None:
 
 
 def _recall_policy(service: Service, serving: ServedPolicy) -> None:
-    from surefoot.server.decisions.service import IN_MEMORY, close_decision, learn_later, outcomes_of
-
     numbers = serving.versions.numbers
     # The first version is written before a policy is: there is always one.
     parts: dict[str, Any] = serving.versions.load(numbers[-1]).parts
     capacity = serving.learner.config.log
-    reader, most = service.store.reader, max(IN_MEMORY, capacity)
+    reader, most = service.store.reader, max(service.in_memory, capacity)
     activated = {e.id: float(e.body) for e in reader.latest("activated", most, tag=serving.key)}
     tracked = {e.id: _tracked(e, serving, activated) for e in reader.latest("decision", most, tag=serving.key)}
     closing = list[tuple[int, str, int]]()

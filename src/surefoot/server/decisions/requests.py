@@ -20,7 +20,7 @@ from surefoot.decide.policy.choosers import NOTHING, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.server import schema
-from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.http.problems import Refused
 
 
@@ -229,23 +229,3 @@ def read_decision(entry: Entry, serving: ServedPolicy) -> tuple[DecisionRecord, 
         contrast=contrast if len(contrast) else NOTHING,
     )
     return record, answer
-
-
-def value_of(reward: schema.NewReward, bounds: tuple[float, float]) -> float:
-    """Return the reward as one number within the policy's range."""
-    if reward.value is UNSET and reward.parts is UNSET:
-        raise Refused("invalid", "give value, or parts", pointer="/value")
-    value = sum(reward.parts.values()) if reward.value is UNSET and reward.parts is not UNSET else reward.value
-    number = float(value)  # pyright: ignore[reportArgumentType]
-    if not bounds[0] <= number <= bounds[1]:
-        raise Refused("invalid", f"{number:g} lies outside of {bounds[0]:g} … {bounds[1]:g}", pointer="/value")
-    return number
-
-
-def final_reward(rewards: Sequence[RewardRecord], config: schema.NewPolicy) -> float:
-    """Return the reward of a decision: aggregated as the policy declares, or the default without any."""
-    value = config.default_reward
-    if rewards:
-        value = sum(r.value for r in rewards) if config.aggregation == "sum" else rewards[-1].value
-    # Each reward is within the range, but their sum may not be.
-    return float(np.clip(value, *config.reward_range))

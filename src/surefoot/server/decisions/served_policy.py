@@ -1,145 +1,32 @@
-"""One policy in memory: the agent that decides and learns, its decisions that wait, and their stored form."""
+"""One policy in memory: the agent that decides and learns, and its counters."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
 
 from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.core.record import DecisionRecord
-from surefoot.decide.core.store import Finished
 from surefoot.decide.encoders.encoder import Likeness, unit_rows
-from surefoot.decide.policy.experience_log import Log
 from surefoot.decide.policy.replay import ReplayChooser, ReplayConfig
 from surefoot.decide.promotion import Versions
-from surefoot.errors import CheckpointIncompatible
 from surefoot.server import schema
 from surefoot.server.decisions.inputs import Inputs, encoder_of
+from surefoot.server.decisions.outcomes import ClientShares, PendingOutcomes
 
 # Rewards in the mean that a policy reports.
 RECENT = 1000
 # Past decisions that an explanation searches: 1.5 MB of 384 numbers.
 PAST = 1000
-# Outcomes over which the share of each client is counted.
-ARRIVALS = 1000
 # Weights up to which a policy learns in the event loop: a step then takes less than about a millisecond.
 INLINE_WEIGHTS = 400_000
 # Weights of all actions: 64 MB. Beyond it a step takes more than a tenth of a second.
 MOST_WEIGHTS = 1 << 24
-
-
-class RewardRecord(NamedTuple):
-    """A reward as it was received."""
-
-    value: float
-    parts: dict[str, float]
-    terminated: bool
-    truncated: bool
-    id: str = ""
-    client: str = ""
-    """Short hash of the client that sent it."""
-    order: int = 0
-    """Position of its decision among the outcomes that the policy learns from, if it closes it; 0: none."""
-
-    def same(self, other: RewardRecord) -> bool:
-        """Return whether the same reward came again, from any client."""
-        return self[:5] == other[:5]
-
-
-@dataclass(slots=True, kw_only=True)
-class TrackedDecision:
-    """A decision and its rewards so far."""
-
-    policy: str
-    """Key of its policy."""
-    asked: str
-    """Hash of the request: distinguishes a retry from another request with the same id."""
-    waiters: list[Callable[[Exception | None], None]] | None = None
-    """Called when the decision is on disk; a retry waits for it too. None: it is on disk."""
-    telling: asyncio.Future[None] | None = None
-    """Done when the last reward is on disk."""
-    answer: schema.DecisionResponse | None = None
-    record: DecisionRecord | None = None
-    """What it is learned from; None once it is closed."""
-    episode: str = ""
-    """Empty: the decision stands alone."""
-    deferred: bool = False
-    learns: bool = True
-    rewards: list[RewardRecord] = field(default_factory=list[RewardRecord])
-    final: float | None = None
-    """The reward it was closed with."""
-
-    @property
-    def answered(self) -> schema.DecisionResponse:
-        """The answer; the decision must have been made."""
-        assert self.answer is not None
-        return self.answer
-
-
-class PendingOutcomes:
-    """The agent's store: outcomes that are on disk and wait to be learned from. Steps of an episode share a position."""
-
-    def __init__(self) -> None:
-        self._finished: deque[Finished] = deque()
-        self._lock = threading.Lock()
-        self.batch: int | None = None
-        """Outcomes after which one call of `finished` ends; None: all."""
-
-    def __len__(self) -> int:
-        return len(self._finished)
-
-    def put(self, position: int, record: DecisionRecord, reward: float) -> None:
-        """Add an outcome; positions never fall."""
-        with self._lock:
-            self._finished.append(Finished(position, record, reward))
-
-    def add(self, record: DecisionRecord, reward: float) -> None:
-        """Add an outcome after the last one."""
-        self.put(self._finished[-1].position + 1 if self._finished else 1, record, reward)
-
-    def finished(self, after: int) -> list[Finished]:
-        with self._lock:
-            while self._finished and self._finished[0].position <= after:
-                self._finished.popleft()
-            taken = list[Finished]()
-            for each in self._finished:
-                # Never between two steps of an episode: the next call would skip the rest of it.
-                if self.batch is not None and len(taken) >= self.batch and each.position != taken[-1].position:
-                    break
-                taken.append(each)
-            return taken
-
-
-class ClientShares:
-    """Which rewards are learned from, so that no client makes up more than its share of the last ones."""
-
-    def __init__(self) -> None:
-        self._arrivals: deque[tuple[str, bool]] = deque()
-        self._seen: Counter[str] = Counter()
-        self._learned: Counter[str] = Counter()
-
-    def take(self, client: str, share: float) -> bool:
-        """Count a reward of a client; return whether it is learned from."""
-        self._seen[client] += 1
-        # With fewer than 1 / share clients each has an even share; a single one has all.
-        limit = max(share, 1.0 / len(self._seen))
-        counts = self._learned[client] + 1 <= max(1.0, limit * (len(self._arrivals) + 1))
-        self._arrivals.append((client, counts))
-        self._learned[client] += counts
-        if len(self._arrivals) > ARRIVALS:
-            old, counted = self._arrivals.popleft()
-            self._learned[old] -= counted
-            self._seen[old] -= 1
-            if not self._seen[old]:
-                del self._seen[old], self._learned[old]
-        return counts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,6 +115,9 @@ class ServedPolicy:
         """Give the agent's options the names and descriptions of the configuration."""
         config, options = self.config, self.agent.options
         described = dict(config.description_embeddings)
+        # Removed first, so that they are in the order of their numbers, also those that were retired for a while.
+        for name in options.names:
+            options.remove(name)
         for name in config.actions:
             if name in config.descriptions:
                 options.add(name, config.descriptions[name])
@@ -276,58 +166,3 @@ def make_policy(key: str, config: schema.NewPolicy, versions: Versions, **state:
     )
     serving.describe_options()
     return serving
-
-
-def snapshot(serving: ServedPolicy) -> dict[str, Any]:
-    """Return the parts of a version: weights and counters, without the log, which is in the store."""
-    state = serving.agent.state()
-    chooser = state["chooser"]
-    written = chooser.pop("log")["written"]
-    return {
-        "weights": {"table": chooser.pop("table")},
-        **state,
-        "service": {
-            "cursor": serving.agent.cursor,
-            "observed": serving.observed,
-            "draws": serving.draws,
-            "written": written,
-            "inputs": serving.inputs.state(),
-        },
-    }
-
-
-def restore(serving: ServedPolicy, parts: dict[str, Any], log: Log) -> None:
-    """Continue from the parts of a version, with the outcomes it has learned from."""
-    require_readable(parts)
-    service, logged = parts["service"], log.state()
-    chooser = {**parts["chooser"], "table": parts["weights"]["table"], "log": logged}
-    written = int(service["written"])
-    if len(log) == min(written, log.capacity):
-        # In the same places as before: replay draws places, and must draw the same outcomes.
-        turn = written % log.capacity if written > log.capacity else 0
-        logged["columns"] = {name: np.roll(column, turn, axis=0) for name, column in logged["columns"].items()}
-        logged["written"] = written
-    else:  # outcomes were deleted from the store
-        chooser["usable"] = np.ones(max(64, len(log)), bool)
-    serving.agent.set_state({"agent": parts["agent"], "chooser": chooser})
-    serving.describe_options()
-    serving.agent.cursor, serving.observed = int(service["cursor"]), int(service["observed"])
-    serving.order, serving.draws = serving.agent.cursor, int(service["draws"])
-    serving.inputs.set_state(service["inputs"])
-
-
-def version_chooser(serving: ServedPolicy, number: int) -> ReplayChooser:
-    """Return the chooser of a saved version; it has no log and does not learn."""
-    parts: dict[str, Any] = serving.versions.load(number).parts
-    require_readable(parts)
-    learner = serving.learner
-    chooser = ReplayChooser(learner.dim, learner.likeness, config=learner.config)
-    table = {"table": parts["weights"]["table"], "log": Log(learner.dim, learner.config.log).state()}
-    chooser.set_state({**parts["chooser"], **table})
-    return chooser
-
-
-def require_readable(parts: dict[str, Any]) -> None:
-    """Raise if a version is not of this learner."""
-    if "service" not in parts:
-        raise CheckpointIncompatible("it was made by an earlier version of surefoot, with another learner")

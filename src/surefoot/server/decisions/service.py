@@ -14,22 +14,20 @@ import numpy as np
 from msgspec import UNSET
 
 from surefoot.data.journal import Entry, Row, row_of
-from surefoot.decide.core.record import DecisionRecord
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server import schema
 from surefoot.server.decisions.batching import DecisionBatcher
-from surefoot.server.decisions.learning import learn_forever, learn_now
+from surefoot.server.decisions.learning import close_decision, learn_forever, learn_later, learn_now
+from surefoot.server.decisions.outcomes import RewardRecord, TrackedDecision, ends, value_of
 from surefoot.server.decisions.recovery import recall
-from surefoot.server.decisions.requests import DecisionRequest, ask, final_reward, value_of
-from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, TrackedDecision
+from surefoot.server.decisions.requests import DecisionRequest, ask
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.decisions.store import Durability, Store, settle
 from surefoot.server.http.problems import Refused
 
 # Closed decisions in memory, for retries and late rewards; older ones are read from disk. About 0.8 kB each.
 IN_MEMORY = 20_000
-# Episodes of a policy that are not over; the oldest is dropped.
-OPEN_EPISODES = 10_000
 
 
 class Service:
@@ -44,7 +42,7 @@ class Service:
         durability: Durability = "disk",
         digits: int | None = None,
     ) -> None:
-        self.directory, self.clock, self.digits = directory, clock, digits
+        self.directory, self.clock, self.digits, self.in_memory = directory, clock, digits, IN_MEMORY
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as why:
@@ -192,7 +190,7 @@ class Service:
             waiting.record, waiting.final = None, 0.0
         elif not waiting.deferred:
             self.open_for_reward(serving, waiting)
-        while len(self.decisions) > IN_MEMORY:
+        while len(self.decisions) > self.in_memory:
             oldest = next(iter(self.decisions))
             # It still waits for its reward, which needs the decision in memory.
             if self.decisions[oldest].final is None:
@@ -373,45 +371,3 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def ends(waiting: TrackedDecision, rewards: Sequence[RewardRecord]) -> bool:
-    """Return whether a decision ends its episode; one that stands alone does, and one without a reward."""
-    return not waiting.episode or not rewards or rewards[-1].terminated or rewards[-1].truncated
-
-
-def close_decision(serving: ServedPolicy, waiting: TrackedDecision) -> list[tuple[DecisionRecord, float]]:
-    """Set the final reward of a decision; return the steps of its episode with their rewards (0 … 1) if that is over."""
-    record, waiting.record = waiting.record, None
-    waiting.final = final_reward(waiting.rewards, serving.config)
-    if record is None or not waiting.learns:
-        return []
-    low, high = serving.config.reward_range
-    step = record, (waiting.final - low) / (high - low)
-    if not waiting.episode:
-        return [step]
-    steps = serving.episodes.setdefault(waiting.episode, [])
-    steps.append(step)
-    if not ends(waiting, waiting.rewards):
-        while len(serving.episodes) > OPEN_EPISODES:
-            serving.episodes.pop(next(iter(serving.episodes)))
-        return []
-    return serving.episodes.pop(waiting.episode)
-
-
-def outcomes_of(steps: Sequence[tuple[DecisionRecord, float]]) -> list[tuple[DecisionRecord, float]]:
-    """Return steps last first, each with the mean of the rewards from it on, as `ReplayChooser.learn` takes an episode."""
-    outcomes, later = list[tuple[DecisionRecord, float]](), 0.0
-    for count, (record, reward) in enumerate(reversed(steps), 1):
-        later += reward
-        outcomes.append((record, later / count))
-    return outcomes
-
-
-def learn_later(serving: ServedPolicy, order: int, steps: Sequence[tuple[DecisionRecord, float]]) -> None:
-    """Queue an outcome for learning, and count it in the calibration."""
-    for record, reward in outcomes_of(steps):
-        serving.pending.put(order, record, reward)
-        if order > serving.observed:
-            serving.agent.observe(record, reward)
-    serving.observed = max(serving.observed, order)

@@ -66,7 +66,9 @@ def test_what_was_stored_and_what_waits_is_there_after_a_restart(serving):
     async def before(ask):
         rows = [[float(i), 1.0, 0.0, 0.0] for i in range(9)]
         made = [(await ask("POST", "/select_action", {"embedding": row})).json for row in rows]
-        told = [{**m, "state": r, "next_state": r, "reward": 1.0, "done": True} for m, r in zip(made, rows, strict=True)]
+        told = [
+            {**m, "state": r, "next_state": r, "reward": 1.0, "done": True} for m, r in zip(made, rows, strict=True)
+        ]
         for each in told[:8]:
             assert (await ask("POST", "/store_experience", each)).status == 200
         return told[8]
