@@ -100,8 +100,8 @@ bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR 
 	$(BIN)/python benchmarks/speed_chart.py
 	$(BIN)/python benchmarks/tables.py
 
-sb3-suite: setup  ## Stable-Baselines3's own tests against surefoot.sb3; SB3=DIR is a copy of its repository, needs pandas
-	$(BIN)/python benchmarks/sb3_suite.py $(SB3) $(ARGS)
+sb3-suite: setup  ## Stable-Baselines3's and sb3-contrib's own tests; SB3=DIR and CONTRIB=DIR are copies of their repositories, needs pandas
+	$(BIN)/python benchmarks/sb3_suite.py $(if $(SB3),--sb3 $(SB3)) $(if $(CONTRIB),--contrib $(CONTRIB)) $(ARGS)
 
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
@@ -193,10 +193,12 @@ bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, an
 
 campaign: setup .venv-audit/bin/pip-audit  ## kills, bad inputs, damaged files, power cuts, each with a defect that must be caught; ten minutes, ARGS="--only K2"
 	$(BIN)/python benchmarks/campaign $(ARGS)
+	SUREFOOT_EXAMPLES=300 $(BIN)/python -m pytest tests/property/test_kernel.py -n 0 -q
 	$(BIN)/python benchmarks/tables.py
 
 campaign-long: setup .venv-audit/bin/pip-audit  ## the same with the counts of a release; many hours
 	$(BIN)/python benchmarks/campaign --long $(ARGS)
+	SUREFOOT_EXAMPLES=2000 $(BIN)/python -m pytest tests/property/test_kernel.py -n 0 -q
 	$(BIN)/python benchmarks/tables.py
 
 .venv-audit/bin/pip-audit:

@@ -42,7 +42,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.run.compiled import Compiled
-from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.digits import parameters_sha256, weights_of
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live_values import Live
 from surefoot.graph.run.queues import QueueEngine
@@ -273,7 +273,7 @@ def alone(graph: Graph, nodes: dict[str, Any], seed: int) -> bool | None:
         for n, x in trainer.policy.state_dict().items()
         if "normalizer" not in n
     }
-    found = learned(nodes)
+    found = weights_of(nodes)
     ours = {
         f"{id}.{n.removeprefix('network.')}": x
         for id, weights in found.items()

@@ -38,7 +38,13 @@ PEERS = {
         ".venv-peers",
         (
             (TORCH,),
-            ("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "gymnasium[mujoco]", "fastapi", "uvicorn[standard]"),
+            (
+                "stable-baselines3==2.9.2",
+                "sb3-contrib==2.9.2",
+                "gymnasium[mujoco,box2d]",
+                "fastapi",
+                "uvicorn[standard]",
+            ),
             ("tyro", "tensorboard"),  # what CleanRL's ppo.py imports
         ),
     ),

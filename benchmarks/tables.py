@@ -371,11 +371,11 @@ def scale() -> str:
             about = found["about"] if placement == "here" else ""
             share = f"{rate / placements['here']['steps_a_second']:.2f} ×"
             rows.append(f"| {about} | {placement} | {rate:,.0f} | {share} | {said:,.0f} | {rate / said:.2f} |")
-            if placement not in ("here", "local:1"):  # what the model is made of
+            if placement not in ("here", "local:1"):  # the model is computed from these two
                 off.append(abs(rate / said - 1.0))
     off.sort()
-    error = f"Leaving out `here` and `local:1`, of which the model is made: off by {off[len(off) // 2]:.0%} in the middle of "
-    return "\n".join([*rows, "", error + f"{len(off)} placements, by {off[-1]:.0%} at most."])
+    error = f"The median error of the model over {len(off)} placements is {off[len(off) // 2]:.0%}, the largest {off[-1]:.0%}; "
+    return "\n".join([*rows, "", error + "`here` and `local:1`, from which it is computed, are not counted."])
 
 
 def scale_losses() -> str:
@@ -421,7 +421,7 @@ def scale_model() -> str:
             for count in (1, 8, 64, 512)
         )
         rows.append(
-            f"| {found['about']} | {each} | {full(cost, handing, **shape):,.1f} walkers | "
+            f"| {found['about']} | {each} | {full(cost, handing, **shape):,.1f} workers | "
             f"{GIGABIT / cost.bytes:,.0f} steps/s |"
         )
     return "\n".join(rows)

@@ -49,7 +49,9 @@ def main() -> None:
             print(f"{count_lines(name):6}  {name}")
         print(f"{sum(map(count_lines, sections[section])):6}  total (the aim is {aim:,})\n")
     observers = [name for name in sections["observers"] if name not in sections["torch"]]
-    print(f"{sum(map(count_lines, observers)):6}  in {len(observers)} files that only observe: {', '.join(observers)}")
+    print(
+        f"{sum(map(count_lines, observers)):6}  in {len(observers)} files that only observe or check: {', '.join(observers)}"
+    )
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def table() -> str:
         for package in sorted((SOURCE / room).rglob("__init__.py")):
             text = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
             where = package.parent.relative_to(SOURCE)
-            # The earlier systems are named on one page only.
-            earlier = room == "compat" and where.name not in ("compat", "sb3")
+            # The earlier systems are named on one page only; Stable-Baselines3 is not one of them.
+            earlier = where.parts[0] == "compat" and len(where.parts) > 1 and where.parts[1] != "sb3"
             line = "Names of [an earlier system](origins.md)." if earlier else text.splitlines()[0]
             rows.append(f"| `{where}` | {line} |")
     return "\n".join([*rows, "| `errors.py` | The exception tree. |"])

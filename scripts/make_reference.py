@@ -23,7 +23,7 @@ import record_schema
 
 from surefoot.cli.catalogue import GROUPS, VERBS
 from surefoot.cli.helptext import parts
-from surefoot.cli.verbs.settings import all_knobs
+from surefoot.cli.verbs.settings import all_knobs, language_knobs
 from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear
@@ -38,6 +38,8 @@ CONFIGS = {
     "PPOConfig": "How the weights move.",
     "NetConfig": "What the policy is.",
     "CollectConfig": "Where envs are stepped, and how rewards are processed.",
+    "LMConfig": "Language runs: `surefoot lm ppo` and `surefoot lm dpo`, which take PPOConfig's settings as well. "
+    "`surefoot knobs --lm` prints this table.",
 }
 
 
@@ -73,12 +75,24 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
     flags = ", ".join([flag, *((named.aliases or ()) if named else ())])
     if field.default is False:
         return f"`{flags}`", ""
-    value = named.metavar if named and named.metavar else field.name.upper()
+    if field.default is True:
+        return f"`--no-{flag.removeprefix('--')}`", ""
+    value = named.metavar if named and named.metavar else choices(hint) or field.name.upper()
+    if field.default_factory is not dataclasses.MISSING:
+        return f"`{flags} {value}` (any number of times)", ""
     if field.default is dataclasses.MISSING:
         return f"`{flags} {value}`", "required"
     many = " (any number of times)" if field.default == () else ""
     default = "" if field.default is None or field.default == () else f"`{field.default}`"
     return f"`{flags} {value}`{many}", default
+
+
+def choices(hint: Any) -> str:
+    """Return "a|b" for a `Literal`, also inside Annotated or with None; an empty text for other types."""
+    for part in (hint, *typing.get_args(hint)):
+        if typing.get_origin(part) is typing.Literal:
+            return "|".join(map(str, typing.get_args(part)))
+    return ""
 
 
 def verb_section(name: str) -> str:
@@ -92,7 +106,8 @@ def verb_section(name: str) -> str:
     docs |= {name: text for name, text in shared.items() if text}
     rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
     about = "\n\n".join(text for text, _ in parts(owner))
-    return f"## surefoot {name}\n\n{about}\n\n" + table(("argument", "default", "meaning"), rows)
+    arguments = table(("argument", "default", "meaning"), rows) if rows else "It has no arguments.\n"
+    return f"## surefoot {name}\n\n{about}\n\n{arguments}"
 
 
 def cli_page() -> str:
@@ -102,8 +117,7 @@ def cli_page() -> str:
         "or its name in the directory of runs.\n\n"
         "Two options work with every verb: `--runs DIR` sets the directory of runs (default `$SUREFOOT_RUNS` or `./runs`), "
         "and `--json` prints the result as JSON where a verb has one.\n\n"
-        "A wrong verb, option or setting is answered with the nearest right one. Renamed options accept their old name for "
-        "one release, with a notice on stderr.\n\n"
+        "A wrong verb, option or setting is answered with the nearest right one.\n\n"
         "Exit codes: 0 success · 1 a finding · 2 failed or refused · 64 wrong command line · 130 interrupted twice.\n\n"
     )
     for group in GROUPS.values():
@@ -146,7 +160,7 @@ def settings_page() -> str:
         "`surefoot knobs [WORD…]` prints this table. The names in the last column work too; two names for one "
         "setting in one call are an error.\n"
     )
-    rows = all_knobs()
+    rows = [*all_knobs(), *language_knobs()]
     for config, about in CONFIGS.items():
         page += f"\n## {config}\n\n{about}\n\n"
         page += table(

@@ -1,7 +1,8 @@
 """Report words that are not plain technical English, with the better word beside each: `make words`.
 
 The list is in `words.yaml`. Text is docstrings, comments and string literals of Python, comments and strings of C and TypeScript,
-YAML data, and the prose and Python blocks of Markdown pages. Names are what Python code under `src` assigns. With `--comments`
+YAML data, and the prose and Python blocks of Markdown pages. Names are what Python code under `src` assigns, and the identifiers
+of C and TypeScript. With `--comments`
 the stand-alone comments per 100 lines of code of each room of `src/surefoot` are printed instead.
 """
 
@@ -177,9 +178,16 @@ def check_text(kind: str, path: str, source: str, phrases: list[Phrase]) -> Iter
                 yield Hit(path, line + text.count("\n", 0, match.start()), " ".join(match[0].split()), phrase.better)
 
 
-def check_names(path: str, source: str, names: dict[str, str]) -> Iterator[Hit]:
-    """Yield the names of the list that Python source assigns, with or without underscores around them, in any case."""
-    for line, name in assigned_names(source):
+def identifiers(source: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) of every identifier of C or TypeScript source, outside of comments and strings."""
+    code = PARTS.sub(lambda part: "\n" * part[0].count("\n"), source)
+    for match in re.finditer(r"\b[A-Za-z_]\w*", code):
+        yield code.count("\n", 0, match.start()) + 1, match[0]
+
+
+def check_names(kind: str, path: str, source: str, names: dict[str, str]) -> Iterator[Hit]:
+    """Yield the names of the list that a source file uses, with or without underscores around them, in any case."""
+    for line, name in assigned_names(source) if kind == "python" else identifiers(source):
         if (better := names.get(name.strip("_").lower())) is not None:
             yield Hit(path, line, name, better)
 
@@ -199,8 +207,8 @@ def check() -> list[Hit]:
     for kind, path in files():
         source, name = path.read_text(), path.relative_to(ROOT).as_posix()
         hits += check_text(kind, name, source, phrases)
-        if kind == "python" and name.startswith("src/"):
-            hits += check_names(name, source, names)
+        if kind in ("c", "typescript") or (kind == "python" and name.startswith("src/")):
+            hits += check_names(kind, name, source, names)
     return sorted(set(hits))
 
 

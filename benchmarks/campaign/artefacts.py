@@ -18,7 +18,7 @@ import numpy as np
 from campaign.frame import ROOT, Block, Found, dice, load, seed
 
 CHECKSUM = "checksums are not compared"
-TRUSTING = "a header is believed before the file is looked at"
+TRUSTING = "a header is trusted before the file is checked"
 
 
 @contextlib.contextmanager

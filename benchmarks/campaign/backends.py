@@ -8,7 +8,7 @@ from typing import Any
 
 from campaign.frame import Block, Found, is_here
 
-OLD_PIECE = "a worker that was replaced hands over the piece before once more"
+OLD_PIECE = "a replaced worker delivers its previous piece again"
 
 
 class _Forgetful:

@@ -15,9 +15,9 @@ from typing import Any
 
 from campaign.frame import Block, Found, from_tests, is_here, seed
 
-KEY_ERROR = "an unknown id is a KeyError"
+KEY_ERROR = "an unknown id raises a KeyError"
 PATHS = "a name is looked up as a path"
-LENGTHS = "lengths that lie are believed"
+LENGTHS = "wrong Content-Length values are trusted"
 SECRET = "the-secret-of-the-campaign"
 CODE = {
     KEY_ERROR: """
@@ -210,7 +210,7 @@ def _raw(found: Found, serve: Any, root: Path, before: str, *, few: bool) -> Non
 
 BLOCK = Block(
     name="B2",
-    title="bad requests: off the schema, names that are paths, connections that lie",
+    title="bad requests: outside the schema, names that are paths, wrong lengths, stalled connections",
     over="service",
     unit="requests",
     smoke=3,

@@ -155,7 +155,7 @@ def _overwrite(root: Path, states: Any, disk: Any) -> Exception | None:
 
 BLOCK = Block(
     name="K5",
-    title="every disk a power cut can leave, every call that can fail",
+    title="every state of the disk that a power cut can leave, every system call that can fail",
     over="checkpoints, store",
     unit="states",
     smoke=500,

@@ -1,4 +1,4 @@
-"""G1: graphs from strangers: JSON that lies, names that are code, numbers that are none. Read as data or refused."""
+"""G1: invalid and hostile graphs: JSON that lies, names that are code, numbers that are none. Read as data or refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from campaign.frame import Block, Found, dice, is_here
 
-NAMES = "names of nodes are not looked at"
-CRASH = "a number out of range is an error nobody catches"
+NAMES = "names of nodes are not checked"
+CRASH = "a number out of range raises an uncaught error"
 HOSTILE: tuple[Any, ...] = (
     *(
         None,
@@ -167,7 +167,7 @@ def _read(found: Found, text: str, *, must_refuse: bool) -> None:
 
 BLOCK = Block(
     name="G1",
-    title="graphs from strangers",
+    title="invalid and hostile graphs",
     over="graph",
     unit="graphs",
     smoke=100,

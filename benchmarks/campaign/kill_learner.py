@@ -101,5 +101,5 @@ BLOCK = Block(
     count=10,
     long=500,
     check=check,
-    mutants={"the random numbers' state is not saved": 2},
+    mutants={"the state of the random generators is not saved": 2},
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from campaign.frame import Block, Found, dice, from_tests
 
-FORGETS = "processes that are started anew begin other episodes"
+FORGETS = "restarted processes begin other episodes"
 MUTANT = """
 from surefoot.train.collect.collector import Collector
 Collector.set_state = lambda self, state: None
@@ -102,7 +102,7 @@ def _wait_for(process: subprocess.Popen[bytes], checkpoints: Path, update: int) 
 
 BLOCK = Block(
     name="K3c",
-    title="kill -9 of one of two processes that learn as one, to the last bit",
+    title="kill -9 of one of two data-parallel learners, resumed to the last bit",
     over="engine",
     unit="kills",
     smoke=1,

@@ -16,10 +16,10 @@ from typing import Any
 
 from campaign.frame import Block, Found, dice, from_tests
 
-BUFFERED = "lines wait in memory when they are reported as safe"
-GLUED = "a torn last line is left where it is"
+BUFFERED = "lines are still in memory when they are reported as safe"
+GLUED = "a torn last line is not removed"
 HALF = "a full disk leaves half a line"
-SHORT = "a write that is cut short twice is taken for whole"
+SHORT = "a write that is cut short twice counts as complete"
 TEAR = b'{"kind":"update","v":"2.0'
 A_RECORD = 100
 """Kills of one record, which is read whole after each; then another one is begun."""
@@ -179,7 +179,7 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
 
 BLOCK = Block(
     name="T1",
-    title="kill -9 of who writes a record, torn line_file, full disks",
+    title="kill -9 of the writer of a record, torn lines, full disks",
     over="telemetry",
     unit="kills and full disks",
     smoke=10,

@@ -13,7 +13,7 @@ from typing import Any
 
 from campaign.frame import ROOT, Block, Found, dice, from_tests, is_here
 
-CURSOR = "which prompts come next is not saved"
+CURSOR = "the position in the prompts is not saved"
 MUTANT = """
 from surefoot.lm import training as t
 mine = [x for x in vars(t).values() if isinstance(x, type) and x.__module__ == t.__name__]

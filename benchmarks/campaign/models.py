@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from campaign.frame import Block, Found, from_tests
 
-COMPANY = "a write is acknowledged while it waits for company"
-REPLACES = "a second, different reward is taken for the first"
-UNPINNED = "pruning forgets what was pinned"
+COMPANY = "a write is acknowledged while it waits for its batch"
+REPLACES = "a second, different reward replaces the first"
+UNPINNED = "pruning deletes pinned checkpoints"
 STEPS = 50
 ROWS = ([1.0, 0.0, 0.5, -1.0], [0.0, 1.0, -0.5, 1.0])
 
@@ -187,15 +187,15 @@ def check(count: int, defect: str = "") -> Found:
                 except AssertionError as error:
                     found.fault(f"{machine.__name__}: {type(error).__name__}: {str(error)[:200]}")
     found.tried, found.server_errors = count, told["server errors"]
-    found.notes = {"steps a story": STEPS, "requests": told["requests"], "crashes": told["crashes"]}
+    found.notes = {"steps per sequence": STEPS, "requests": told["requests"], "crashes": told["crashes"]}
     return found
 
 
 BLOCK = Block(
     name="B4",
-    title="random stories against models, crashes included",
+    title="random sequences of operations compared with models, crashes included",
     over="service, checkpoints",
-    unit="stories",
+    unit="sequences",
     smoke=4,
     count=200,
     long=20_000,

@@ -20,7 +20,7 @@ BAR = 0.90
 CPU_SECONDS, SECONDS, STILL = 60, 400.0, 10.0
 """Of the processor, of the clock, and of the clock without any of the processor: tests that wait for what never comes.
 Those that take longer are counted apart, because a busy machine is slow too."""
-ELSEWHERE = "the tests of another file are run"
+ELSEWHERE = "the tests of another file are run instead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def check(count: int, defect: str = "") -> Found:
 
 BLOCK = Block(
     name="M1",
-    title="the code changed in one place at a time; its tests must notice",
+    title="mutation testing: one change of the code at a time, which its tests must detect",
     over="core, masking, store, checkpoints",
     unit="mutants of the code",
     smoke=2,

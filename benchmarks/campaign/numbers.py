@@ -19,10 +19,10 @@ Case = tuple[str, Callable[[], str | None]]
 
 MASK = "forbidden choices get -1e8"
 CLAMP = "the log-ratio is not clamped"
-CUT = "an episode that was cut short is not bootstrapped"
-THROUGH = "rollouts are not looked at"
+CUT = "a truncated episode is not bootstrapped"
+THROUGH = "rollouts are not checked"
 NOISE = "equal advantages are divided by their rounding noise"
-NORMALISER = "the normaliser takes what is not finite"
+NORMALISER = "the normaliser accepts non-finite numbers"
 KINDS = {MASK: "N6", CLAMP: "N8", CUT: "N14", THROUGH: "N1", NOISE: "N5", NORMALISER: "N10"}
 """Which cases a defect is for."""
 BAD = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "1e39": 1e39}

@@ -11,7 +11,7 @@ from typing import Any
 
 from campaign.frame import Block, Found
 
-FORGETS = "the shuffling's state is not saved"
+FORGETS = "the state of the shuffling is not saved"
 CLOCK = "minibatches are shuffled by the clock"
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "discrete": ("CartPole-v1", {"lr": "lin_1e-3"}),

@@ -21,12 +21,12 @@ def totals(results: dict[str, Any]) -> str:
         ("unreadable checkpoints, stores and records", added["unreadable"]),
         ("bad inputs tried", added["bad_inputs"]),
         ("silent corruptions", added["silent"]),
-        ("answers of 500 and above", added["server_errors"]),
+        ("responses with status 500 and above", added["server_errors"]),
         (
-            "blocks green",
+            "green blocks",
             f"{sum(f['green'] for f in found)} of {sum(not f['not_here'] for f in found)} that could be tried",
         ),
-        ("defects put in, and caught", f"{sum(map(caught, defects))} of {len(defects)}"),
+        ("injected defects, and caught", f"{sum(map(caught, defects))} of {len(defects)}"),
     ]
     lines = ["| | |", "|---|---|", *(f"| {what} | **{_number(n)}** |" for what, n in rows)]
     minutes = results.get("campaign_seconds")

@@ -11,9 +11,9 @@ from typing import Any
 
 from campaign.frame import ROOT, Block, Found, load
 
-MEMORY = "every cycle keeps a little memory"
+MEMORY = "every cycle leaks a little memory"
 FILES = "every cycle leaves a file open"
-SAME = "every update is that of the batch before"
+SAME = "every update uses the previous batch"
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def check(count: int, defect: str = "") -> Found:
 
 BLOCK = Block(
     name="S1",
-    title="a soak: towns captured and learned from in one process",
+    title="a soak test: capture of and learning from towns in one process",
     over="town, telemetry",
     unit="cycles",
     smoke=9,

@@ -8,9 +8,11 @@ Helpfulness: how near a response's meaning is to its prompt's, by MiniLM; refusa
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,19 @@ class Classifier:
 
     def __call__(self, texts: Sequence[str]) -> list[float]:
         return torch.sigmoid(torch.from_numpy(vectors(texts)) @ self.w + self.b).tolist()
+
+
+def prose(limit: int = 400) -> list[str]:
+    """Sentences that people wrote: those of this project's documentation, and both halves of the review sentences."""
+    from sentences import sentences
+
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    plain = [" ".join(p.split()) for f in sorted(docs.rglob("*.md")) for p in f.read_text("utf-8").split("\n\n")]
+    marks = set("#|`*<>[]{}=/")
+    parts = [s.strip() + "." for p in plain if not marks & set(p) for s in p.split(". ")]
+    good = [s for s in dict.fromkeys(parts) if 6 <= len(s.split()) <= 24]
+    random.Random(0).shuffle(good)
+    return good[:limit] + [s for half in "AB" for side in sentences(half) for s in side[:30]]
 
 
 def helpfulness(prompt: str, response: str) -> float:

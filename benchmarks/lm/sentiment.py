@@ -1,6 +1,6 @@
-"""Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
+"""Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 20] [--nats 4] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fluency 0.3] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -12,13 +12,14 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from judges import Classifier, vader
+from judges import Classifier, prose, vader
 from sentences import openings, sentences
 
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.readable import Readable
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
 from surefoot.lm.rewards.rewards import distinct
@@ -27,33 +28,33 @@ from surefoot.lm.sft import nll
 from surefoot.lm.training import LMStep, LMTraining
 
 
-def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = openings()
     train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=nats, beta=0.3 / nats, kl_horizon=100, kl_budget=15.0,
-        judge_every=5, judge_patience=2, seed=seed,
+        steps=steps, prompts=16, max_new_tokens=16, top=6, beta=0.02, fluency_weight=fluency, chat="never", judge_every=4,
+        judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
-    speech = Speech(tokenizer, backbone.model)
+    speech = Speech(tokenizer, backbone.model, chat="never")
     good, bad = sentences("A")
     pairs = [PreferencePair("", g, b) for g, b in zip(good, bad, strict=True)]
     reward = BackboneReward(backbone)
     fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
-    classify = Classifier()
+    classify, readable = Classifier(), Readable(prose())
 
     def judge(prompts: list[str], responses: list[str]) -> list[float]:
         return classify([f"{p}{r}" for p, r in zip(prompts, responses, strict=True)])
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1, ent_coef=0.01), judge=judge, judge_prompts=guarded * 2,
+        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded * 2,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
-        prompts = [speech.prompt(p) for p in held * 3]
+        prompts = [speech.prompt(p) for p in held * 2]
         generator = torch.Generator().manual_seed(1234)
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
         texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
@@ -65,14 +66,15 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
             "distinct_2": distinct([r.tokens for r in made[: len(held)]]),
             "nll": float(unlikely.mean()),
             "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
-            "texts": texts[:6],
+            "readable": float(readable(texts).mean()),
+            "texts": texts[:20],
         }
 
     def row(step: LMStep) -> dict[str, float]:
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}-{nats:g}", training, row)
+    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}-{fluency:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
@@ -86,6 +88,8 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
         "best_step": training.guards.best_step,
         "distinct_2": [before["distinct_2"], after["distinct_2"]],
         "nll": [before["nll"], after["nll"]],
+        "readable": [before["readable"], after["readable"]],
+        "readable_accuracy": readable.fit.accuracy,
         "stopped": training.stopped,
         "steps": training.steps,
         "curve": curve,
@@ -97,18 +101,18 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--lr", type=float, default=2e-3)
-    parser.add_argument("--nats", type=float, default=4.0, help="KL a response that the controller aims at")
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--lr", type=float, default=1.5e-3)
+    parser.add_argument("--fluency", type=float, default=0.3, help="weight of the reference's log-prob in the score")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in range(args.seeds):
-        key = f"{seed} {args.nats:g} {args.steps} {args.lr}"
-        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.nats))
-        c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
+        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}"
+        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency))
+        c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
-        met = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
+        met = c[1] >= c[0] + 0.15 and min(low) > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
             [
                 seed,
@@ -118,13 +122,26 @@ def main() -> None:
                 made["kl"],
                 f"{d[0]:.3f} → {d[1]:.3f}",
                 f"{n[0]:.2f} → {n[1]:.2f}",
+                f"{r[0]:.2f} → {r[1]:.2f}",
                 made["cpu_seconds"],
                 "yes" if met else "NO",
             ]
         )
     print(
         common.table(
-            ["seed", "reward model", "classifier", "VADER", "nats", "distinct-2", "reference NLL", "CPU-s", "met"], rows
+            [
+                "seed",
+                "reward model",
+                "classifier",
+                "VADER",
+                "nats",
+                "distinct-2",
+                "reference NLL",
+                "readable",
+                "CPU-s",
+                "met",
+            ],
+            rows,
         )
     )
 

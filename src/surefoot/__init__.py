@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import surefoot.train as _train
 from surefoot._lazy import lazy_names
-from surefoot._moved import MovedFinder
 
 if TYPE_CHECKING:
     from surefoot._version import __version__ as __version__
@@ -34,52 +30,4 @@ if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec as RunSpec
     from surefoot.train.training import Training as Training
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "ActorCritic": "nets.actor_critic",
-        "CollectConfig": "train.config",
-        "Collector": "train.collect.collector",
-        "Learner": "learn.learner",
-        "Monitor": "train.interop.sb3_names",
-        "NetConfig": "nets.config",
-        "PPO": "train.facade",
-        "PPOConfig": "learn.config",
-        "Rollout": "data.rollout",
-        "RunSpec": "train.spec",
-        "SurefootError": "errors",
-        "Training": "train.training",
-        "UpdateReport": "learn.report",
-        "VecNormalize": "train.interop.sb3_names",
-        "__version__": "_version",
-        "check_env": "envs.check",
-        "check_store": "data.check",
-        "evaluate_policy": "train.interop.sb3_functions",
-        "live": "train.loop",
-        "make_vec_env": "train.interop.sb3_functions",
-        "make_world": "envs.make",
-        "training_loop": "train.loop",
-    },
-)
-
-sys.meta_path.append(MovedFinder())
-
-
-class _CallableTrain(ModuleType):
-    """Deprecated: lets `surefoot.train(rollouts, learner)` work for one more release. Use `training_loop`."""
-
-    def __call__(self, rollouts: Any, learner: Any) -> Any:
-        """Warn and return `training_loop(rollouts, learner)`."""
-        import warnings
-
-        from surefoot.train.loop import training_loop
-
-        warnings.warn(
-            "surefoot.train(...) is now surefoot.training_loop(...); the old name will be removed in the next release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return training_loop(rollouts, learner)
-
-
-sys.modules[_train.__name__].__class__ = _CallableTrain
+__getattr__, __dir__ = lazy_names(__name__)

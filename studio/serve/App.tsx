@@ -2,12 +2,14 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { type Job, type Policy, Problem, service, setToken, type Version } from "./api";
 import { Curve, Spark } from "./Curve";
 import { Try } from "./Try";
-import { theme, turn } from "./theme";
+import { theme, toggleTheme } from "./theme";
 import { Versions } from "./Versions";
 import { short } from "./words";
 
+/** Milliseconds between two requests. */
 const EVERY = 1000;
-const KEPT = 60;
+/** Points of a sparkline. */
+const SPARK_POINTS = 60;
 const CURVES = [
   ["reward_mean", "Mean reward"],
   ["entropy", "Entropy"],
@@ -21,22 +23,22 @@ export function App() {
   const [chosen, setChosen] = useState(() => decodeURIComponent(location.hash.slice(1)));
   const [problem, setProblem] = useState<Problem | null>(null);
   const [look, setLook] = useState(theme());
-  const pace = useRef(new Map<string, { made: number; at: number; rates: number[] }>());
+  const pace = useRef(new Map<string, { decisions: number; at: number; rates: number[] }>());
 
   const refresh = useCallback(async () => {
     try {
-      const found = await service.policies();
+      const current = await service.policies();
       const now = performance.now() / 1000;
-      for (const p of found) {
-        const known = pace.current.get(p.name) ?? { made: p.decisions, at: now, rates: [] };
-        if (now - known.at > 0.3) {
-          known.rates = [...known.rates, (p.decisions - known.made) / (now - known.at)].slice(-KEPT);
-          known.made = p.decisions;
-          known.at = now;
+      for (const p of current) {
+        const last = pace.current.get(p.name) ?? { decisions: p.decisions, at: now, rates: [] };
+        if (now - last.at > 0.3) {
+          last.rates = [...last.rates, (p.decisions - last.decisions) / (now - last.at)].slice(-SPARK_POINTS);
+          last.decisions = p.decisions;
+          last.at = now;
         }
-        pace.current.set(p.name, known);
+        pace.current.set(p.name, last);
       }
-      setPolicies(found);
+      setPolicies(current);
       setProblem(null);
     } catch (why) {
       setProblem(why as Problem);
@@ -64,16 +66,16 @@ export function App() {
         <span className="quiet">decisions</span>
         <span className="grow" />
         <span className={`status ${problem ? "off" : "on"}`}>{problem ? (problem.status === 0 ? "not reachable" : "refused") : "live"}</span>
-        <button className="icon" onClick={() => setLook(turn())} aria-label={look === "dark" ? "light" : "dark"} title="Dark or light">
+        <button className="icon" onClick={() => setLook(toggleTheme())} aria-label={look === "dark" ? "light" : "dark"} title="Dark or light">
           {look === "dark" ? "☀" : "☾"}
         </button>
       </header>
       {problem?.status === 401 || problem?.status === 403 ? (
-        <Token again={() => void refresh()} why={problem.message} />
+        <TokenForm retry={() => void refresh()} why={problem.message} />
       ) : policies === null ? (
         <p className="loading quiet">{problem ? problem.message : "Connecting to the service …"}</p>
       ) : policy === undefined ? (
-        <Nothing made={() => void refresh()} />
+        <NoPolicies created={() => void refresh()} />
       ) : (
         <div className="body">
           <nav aria-label="Policies">
@@ -99,25 +101,25 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
   const [versions, setVersions] = useState<Version[]>([]);
   const [curve, setCurve] = useState<string>("reward_mean");
   const [job, setJob] = useState<Job | null>(null);
-  const [wrong, setWrong] = useState("");
+  const [error, setError] = useState("");
   const load = useCallback(() => {
     service.versions(policy.name).then(setVersions, () => undefined);
   }, [policy.name]);
   useEffect(load, [load, policy.newest, policy.version, policy.canary?.[0]]);
 
   async function learn() {
-    setWrong("");
+    setError("");
     try {
-      let now = await service.update(policy.name);
-      setJob(now);
-      while (now.state === "waiting" || now.state === "running") {
+      let current = await service.update(policy.name);
+      setJob(current);
+      while (current.state === "waiting" || current.state === "running") {
         await new Promise((done) => setTimeout(done, 300));
-        now = await service.job(now.job_id);
-        setJob(now);
+        current = await service.job(current.job_id);
+        setJob(current);
       }
-      if (now.state === "failed") setWrong(now.message);
+      if (current.state === "failed") setError(current.message);
     } catch (why) {
-      setWrong((why as Problem).message);
+      setError((why as Problem).message);
     }
     setJob(null);
     refresh();
@@ -129,8 +131,8 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
     .map((v) => ({ x: v.version, y: v.metrics[curve] as number, live: v.live }))
     .reverse();
   const label = CURVES.find(([name]) => name === curve)![1];
-  const sees = policy.encoder === "none" ? `${policy.embedding_size} numbers` : `text, ${policy.encoder} to ${policy.embedding_size} numbers`;
-  const chooses = policy.choose === "candidates" ? "candidates by their descriptions" : `${policy.actions?.length} actions`;
+  const input = policy.encoder === "none" ? `${policy.embedding_size} numbers` : `text, ${policy.encoder} to ${policy.embedding_size} numbers`;
+  const options = policy.choose === "candidates" ? "candidates by their descriptions" : `${policy.actions?.length} actions`;
   const open = Math.max(0, policy.decisions - policy.rewards);
   return (
     <main>
@@ -138,14 +140,14 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
         <div>
           <h2>{policy.name}</h2>
           <p className="quiet">
-            input: {sees} · chooses from {chooses} · rewards from {policy.reward_range[0]} to {policy.reward_range[1]}
+            input: {input} · chooses from {options} · rewards from {policy.reward_range[0]} to {policy.reward_range[1]}
           </p>
         </div>
         <button className="go" disabled={job !== null} onClick={() => void learn()}>
           {job ? "Learning …" : "Learn now"}
         </button>
       </div>
-      {wrong && <p className="wrong">{wrong}</p>}
+      {error && <p className="wrong">{error}</p>}
       <dl className="tiles">
         <Tile name="Decisions" value={short(policy.decisions)} more={`${short(rates.at(-1) ?? 0, 1)} per second`} spark={rates} />
         <Tile name="Rewards" value={short(policy.rewards)} more={`${short(open)} decisions without a reward`} />
@@ -186,7 +188,7 @@ function Tile({ name, value, more, spark }: { name: string; value: string; more:
   );
 }
 
-function Token({ again, why }: { again: () => void; why: string }) {
+function TokenForm({ retry, why }: { retry: () => void; why: string }) {
   const [token, set] = useState("");
   return (
     <form
@@ -194,7 +196,7 @@ function Token({ again, why }: { again: () => void; why: string }) {
       onSubmit={(event) => {
         event.preventDefault();
         setToken(token);
-        again();
+        retry();
       }}
     >
       <h2>This service requires a token</h2>
@@ -207,12 +209,12 @@ function Token({ again, why }: { again: () => void; why: string }) {
   );
 }
 
-function Nothing({ made }: { made: () => void }) {
-  const [wrong, setWrong] = useState("");
+function NoPolicies({ created }: { created: () => void }) {
+  const [error, setError] = useState("");
   const create = () =>
     service
       .create({ name: "support", actions: ["refund", "replace", "ask a person"], encoder: "hashing", embedding_size: 64 })
-      .then(made, (why: Problem) => setWrong(why.message));
+      .then(created, (why: Problem) => setError(why.message));
   return (
     <section className="card narrow">
       <h2>No policies yet</h2>
@@ -221,7 +223,7 @@ function Nothing({ made }: { made: () => void }) {
       <button className="go" onClick={() => void create()}>
         Create this policy
       </button>
-      {wrong && <p className="wrong">{wrong}</p>}
+      {error && <p className="wrong">{error}</p>}
     </section>
   );
 }

@@ -2,12 +2,12 @@ import { useState } from "react";
 import { type Decision, type NewDecision, type Policy, Problem, service } from "./api";
 import { percent, short } from "./words";
 
-interface Offer {
+interface CandidateInput {
   id: string;
   description: string;
 }
 
-const OFFERS: Offer[] = [
+const EXAMPLES: CandidateInput[] = [
   { id: "refund", description: "give the money back" },
   { id: "replace", description: "send a new cup" },
   { id: "ask", description: "let a colleague answer" },
@@ -19,49 +19,49 @@ function randomRow(size: number): string {
 
 /** Send a decision to a policy, show the probabilities, and report a reward. */
 export function Try({ policy, changed }: { policy: Policy; changed: () => void }) {
-  const reads = policy.encoder !== "none";
-  const brings = policy.choose === "candidates";
-  const [text, setText] = useState(reads ? "my cup arrived broken" : "");
-  const [row, setRow] = useState(() => (reads ? "" : randomRow(policy.embedding_size)));
-  const [offers, setOffers] = useState<Offer[]>(OFFERS);
-  const [off, setOff] = useState<ReadonlySet<number>>(new Set());
-  const [counts, setCounts] = useState(false);
-  const [made, setMade] = useState<Decision | null>(null);
-  const [told, setTold] = useState("");
-  const [wrong, setWrong] = useState("");
-  const names = brings ? offers.map((o) => o.id) : (policy.actions ?? []);
+  const readsText = policy.encoder !== "none";
+  const sendsCandidates = policy.choose === "candidates";
+  const [text, setText] = useState(readsText ? "my cup arrived broken" : "");
+  const [row, setRow] = useState(() => (readsText ? "" : randomRow(policy.embedding_size)));
+  const [candidates, setCandidates] = useState<CandidateInput[]>(EXAMPLES);
+  const [forbidden, setForbidden] = useState<ReadonlySet<number>>(new Set());
+  const [live, setLive] = useState(false);
+  const [decision, setDecision] = useState<Decision | null>(null);
+  const [confirmation, setConfirmation] = useState("");
+  const [error, setError] = useState("");
+  const names = sendsCandidates ? candidates.map((o) => o.id) : (policy.actions ?? []);
 
   async function decide() {
-    setWrong("");
-    setTold("");
-    const question: NewDecision = { distribution: true, mode: counts ? "live" : "shadow" };
-    if (reads) question.text = text;
-    else question.embedding = row.split(/[\s,]+/).filter(Boolean).map(Number);
-    if (brings) question.candidates = offers;
-    if (off.size > 0) question.mask = names.map((_, i) => !off.has(i));
+    setError("");
+    setConfirmation("");
+    const request: NewDecision = { distribution: true, mode: live ? "live" : "shadow" };
+    if (readsText) request.text = text;
+    else request.embedding = row.split(/[\s,]+/).filter(Boolean).map(Number);
+    if (sendsCandidates) request.candidates = candidates;
+    if (forbidden.size > 0) request.mask = names.map((_, i) => !forbidden.has(i));
     try {
-      setMade(await service.decide(policy.name, question));
+      setDecision(await service.decide(policy.name, request));
       changed();
     } catch (why) {
-      setMade(null);
-      setWrong((why as Problem).message);
+      setDecision(null);
+      setError((why as Problem).message);
     }
   }
 
   async function reward(value: number) {
-    if (!made) return;
+    if (!decision) return;
     try {
-      await service.reward(made.decision_id, value);
-      setTold(`Reward ${short(value)} recorded. The next update learns from it.`);
+      await service.reward(decision.decision_id, value);
+      setConfirmation(`Reward ${short(value)} recorded. The next update learns from it.`);
       changed();
     } catch (why) {
-      setWrong((why as Problem).message);
+      setError((why as Problem).message);
     }
   }
 
   const [low, high] = policy.reward_range as [number, number];
-  const chances = made?.distribution as number[] | undefined;
-  const toggle = (i: number) => setOff(new Set(off.has(i) ? [...off].filter((o) => o !== i) : [...off, i]));
+  const chances = decision?.distribution as number[] | undefined;
+  const toggle = (i: number) => setForbidden(new Set(forbidden.has(i) ? [...forbidden].filter((o) => o !== i) : [...forbidden, i]));
   return (
     <section className="card try" aria-label="Try a decision">
       <header>
@@ -73,7 +73,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
           void decide();
         }}
       >
-        {reads ? (
+        {readsText ? (
           <label className="field">
             <span>Input</span>
             <textarea rows={2} value={text} onChange={(e) => setText(e.target.value)} />
@@ -83,33 +83,33 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
             <span>
               Input: {policy.embedding_size} numbers
               <button type="button" className="link" onClick={() => setRow(randomRow(policy.embedding_size))}>
-                other ones
+                randomize
               </button>
             </span>
             <textarea rows={3} className="mono" value={row} onChange={(e) => setRow(e.target.value)} />
           </label>
         )}
-        {brings && (
+        {sendsCandidates && (
           <div className="offers">
             <span className="small">Candidates</span>
-            {offers.map((offer, i) => (
+            {candidates.map((candidate, i) => (
               <div key={i} className="offer">
-                <input aria-label={`id of candidate ${i + 1}`} value={offer.id} onChange={(e) => setOffers(offers.map((o, k) => (k === i ? { ...o, id: e.target.value } : o)))} />
-                <input aria-label={`description of candidate ${i + 1}`} value={offer.description} onChange={(e) => setOffers(offers.map((o, k) => (k === i ? { ...o, description: e.target.value } : o)))} />
-                <button type="button" className="icon" aria-label={`remove candidate ${i + 1}`} disabled={offers.length === 1} onClick={() => setOffers(offers.filter((_, k) => k !== i))}>
+                <input aria-label={`id of candidate ${i + 1}`} value={candidate.id} onChange={(e) => setCandidates(candidates.map((o, k) => (k === i ? { ...o, id: e.target.value } : o)))} />
+                <input aria-label={`description of candidate ${i + 1}`} value={candidate.description} onChange={(e) => setCandidates(candidates.map((o, k) => (k === i ? { ...o, description: e.target.value } : o)))} />
+                <button type="button" className="icon" aria-label={`remove candidate ${i + 1}`} disabled={candidates.length === 1} onClick={() => setCandidates(candidates.filter((_, k) => k !== i))}>
                   ×
                 </button>
               </div>
             ))}
-            <button type="button" className="link" onClick={() => setOffers([...offers, { id: `c${offers.length + 1}`, description: "" }])}>
-              + another
+            <button type="button" className="link" onClick={() => setCandidates([...candidates, { id: `c${candidates.length + 1}`, description: "" }])}>
+              + candidate
             </button>
           </div>
         )}
         {names.length <= 24 && (
           <div className="chips" role="group" aria-label="allowed">
             {names.map((name, i) => (
-              <button key={`${name}${i}`} type="button" aria-pressed={!off.has(i)} disabled={!off.has(i) && off.size === names.length - 1} onClick={() => toggle(i)} title={off.has(i) ? "forbidden" : "allowed"}>
+              <button key={`${name}${i}`} type="button" aria-pressed={!forbidden.has(i)} disabled={!forbidden.has(i) && forbidden.size === names.length - 1} onClick={() => toggle(i)} title={forbidden.has(i) ? "forbidden" : "allowed"}>
                 {name}
               </button>
             ))}
@@ -118,15 +118,15 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
         <div className="row">
           <button className="go">Decide</button>
           <label className="check">
-            <input type="checkbox" checked={counts} onChange={(e) => setCounts(e.target.checked)} /> record it and wait for a reward
+            <input type="checkbox" checked={live} onChange={(e) => setLive(e.target.checked)} /> record it and wait for a reward
           </label>
         </div>
       </form>
-      {wrong && <p className="wrong">{wrong}</p>}
-      {made && (
-        <div className="answer" data-decision={made.decision_id}>
+      {error && <p className="wrong">{error}</p>}
+      {decision && (
+        <div className="answer" data-decision={decision.decision_id}>
           <p>
-            <b className="chosen">{made.name}</b> <span className="quiet">with probability {percent(made.probability)}, version {made.policy_version}</span>
+            <b className="chosen">{decision.name}</b> <span className="quiet">with probability {percent(decision.probability)}, version {decision.policy_version}</span>
           </p>
           {chances && (
             <ol className="bars">
@@ -135,7 +135,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
                 .sort((a, b) => b.p - a.p)
                 .slice(0, 12)
                 .map(({ name, i, p }) => (
-                  <li key={i} className={i === made.action ? "taken" : ""}>
+                  <li key={i} className={i === decision.action ? "taken" : ""}>
                     <span>{name}</span>
                     <div className="bar">
                       <div style={{ width: `${100 * p}%` }} />
@@ -145,7 +145,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
                 ))}
             </ol>
           )}
-          {made.mode === "live" && !told && (
+          {decision.mode === "live" && !confirmation && (
             <div className="row">
               <span className="quiet">Reward:</span>
               {[low, (low + high) / 2, high].map((value, i) => (
@@ -155,7 +155,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
               ))}
             </div>
           )}
-          {told && <p className="quiet">{told}</p>}
+          {confirmation && <p className="quiet">{confirmation}</p>}
         </div>
       )}
     </section>

@@ -4,16 +4,16 @@ import { ago, short } from "./words";
 
 /** The versions, newest first, with buttons to promote them. */
 export function Versions({ policy, versions, changed }: { policy: Policy; versions: Version[]; changed: () => void }) {
-  const [wrong, setWrong] = useState("");
+  const [error, setError] = useState("");
   const canary = policy.canary as [number, number] | null | undefined;
   const now = Date.now() / 1000;
 
   async function run(work: () => Promise<unknown>) {
-    setWrong("");
+    setError("");
     try {
       await work();
     } catch (why) {
-      setWrong((why as Problem).message);
+      setError((why as Problem).message);
     }
     changed();
   }
@@ -24,7 +24,7 @@ export function Versions({ policy, versions, changed }: { policy: Policy; versio
         <h2>Versions</h2>
         <button onClick={() => void run(() => service.rollback(policy.name))}>↶ Roll back</button>
       </header>
-      {wrong && <p className="wrong">{wrong}</p>}
+      {error && <p className="wrong">{error}</p>}
       <div className="scroll">
         <table>
           <thead>
@@ -48,7 +48,7 @@ export function Versions({ policy, versions, changed }: { policy: Policy; versio
                 <td className="right">{v.samples ? short(v.samples) : "untrained"}</td>
                 <td className="right">{short(v.metrics["reward_mean"])}</td>
                 <td className="right">{short(v.metrics["entropy"])}</td>
-                <td className="quiet">{v.created_at ? ago(now - v.created_at) : "at first"}</td>
+                <td className="quiet">{v.created_at ? ago(now - v.created_at) : "initial"}</td>
                 <td className="right actions">
                   <button disabled={v.live && !canary} onClick={() => void run(() => service.promote(policy.name, v.version))} aria-label={`promote version ${v.version}`}>
                     Promote

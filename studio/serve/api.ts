@@ -19,35 +19,35 @@ export function setToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
 }
 
-async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = {};
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const sent: RequestInit = { method, headers };
-  if (body !== undefined) sent.body = JSON.stringify(body);
-  let answer: Response;
+  const init: RequestInit = { method, headers };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  let response: Response;
   try {
-    answer = await fetch(path, sent);
+    response = await fetch(path, init);
   } catch {
     throw new Problem(0, "The service is not reachable.");
   }
-  const told = await answer.json();
-  if (!answer.ok) throw new Problem(answer.status, told.detail ?? answer.statusText);
-  return told as T;
+  const result = await response.json();
+  if (!response.ok) throw new Problem(response.status, result.detail ?? response.statusText);
+  return result as T;
 }
 
-const at = (policy: string) => `/v1/policies/${encodeURIComponent(policy)}`;
+const pathOf = (policy: string) => `/v1/policies/${encodeURIComponent(policy)}`;
 
 export const service = {
-  policies: () => ask<Policy[]>("GET", "/v1/policies"),
-  create: (policy: NewPolicy) => ask<Policy>("POST", "/v1/policies", policy),
-  versions: async (policy: string) => (await ask<{ versions: Version[] }>("GET", `${at(policy)}/versions`)).versions,
-  promote: (policy: string, version: number, share = 1) => ask<Policy>("POST", `${at(policy)}/promote`, { version, share }),
-  rollback: (policy: string) => ask<Policy>("POST", `${at(policy)}/rollback`),
-  update: (policy: string) => ask<Job>("POST", `${at(policy)}/updates`, {}),
-  job: (id: string) => ask<Job>("GET", `/v1/jobs/${id}`),
-  decide: (policy: string, question: NewDecision) => ask<Decision>("POST", `${at(policy)}/decisions`, question),
-  reward: (decision: string, value: number) => ask<Reward>("POST", `/v1/decisions/${decision}/reward`, { value }),
-  explain: (decision: string) => ask<Explained>("GET", `/v1/decisions/${decision}`),
+  policies: () => send<Policy[]>("GET", "/v1/policies"),
+  create: (policy: NewPolicy) => send<Policy>("POST", "/v1/policies", policy),
+  versions: async (policy: string) => (await send<{ versions: Version[] }>("GET", `${pathOf(policy)}/versions`)).versions,
+  promote: (policy: string, version: number, share = 1) => send<Policy>("POST", `${pathOf(policy)}/promote`, { version, share }),
+  rollback: (policy: string) => send<Policy>("POST", `${pathOf(policy)}/rollback`),
+  update: (policy: string) => send<Job>("POST", `${pathOf(policy)}/updates`, {}),
+  job: (id: string) => send<Job>("GET", `/v1/jobs/${id}`),
+  decide: (policy: string, request: NewDecision) => send<Decision>("POST", `${pathOf(policy)}/decisions`, request),
+  reward: (decision: string, value: number) => send<Reward>("POST", `/v1/decisions/${decision}/reward`, { value }),
+  explain: (decision: string) => send<Explained>("GET", `/v1/decisions/${decision}`),
 };

@@ -18,7 +18,7 @@ from surefoot.cli.main import main
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.run.compiled import Compiled
-from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.digits import parameters_sha256, weights_of
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.queues import QueueEngine
 from surefoot.graph.run.snapshot import restore, snapshot
@@ -116,11 +116,11 @@ def test_a_script_on_the_native_path_has_the_digits_of_the_graph(name: str) -> N
         assert program.sha256() == run.sha256()
 
 
-def weights_of(nodes: dict) -> dict[str, np.ndarray]:
+def named_weights(nodes: dict) -> dict[str, np.ndarray]:
     """All that a graph has learned, by the names of the file that stands alone; statistics of observations left out."""
     theirs = {"network.": "", "critic_memory.": "memories.critic_memory.", ".memory.": ".memories.memory."}
     found: dict[str, np.ndarray] = {}
-    for id, weights in learned(nodes).items():
+    for id, weights in weights_of(nodes).items():
         for name, x in weights.items():
             key = f"{id}.{name}"
             for one, other in theirs.items():
@@ -233,7 +233,7 @@ def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(tmp_p
             theirs = {key: kept[key] for key in kept.files if not key.startswith("adam") and "normalizer" not in key}
         with Interpreter(graph, seed=seed) as run:
             run.run()
-            ours = weights_of(run.nodes)
+            ours = named_weights(run.nodes)
         assert set(ours) == set(theirs)
         for key, x in ours.items():
             assert np.array_equal(x, theirs[key]), f"{name}, {key}, seed {seed}"
@@ -315,7 +315,7 @@ def test_the_command_line_checks_exports_imports_runs_compares_and_draws(tmp_pat
         digits.add(json.loads(capsys.readouterr().out.splitlines()[-1])["sha256"])
     assert len(digits) == 1
     assert main(["graph", "run", graph, "--engine", "interpreter", "--watch", "step.rewards", "--path", "auto"]) == 0
-    assert "'mean': 1.0" in capsys.readouterr().out
+    assert "step.rewards  [8] mean 1\n" in capsys.readouterr().out
     assert main(["graph", "nodes", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) >= 30
     assert main(["graph", "templates"]) == 0

@@ -33,6 +33,13 @@ def vowels(prompt, response):
 
 def raises(prompt, response):
     raise RuntimeError("no scorer here")
+
+later = 0
+
+def fails_later(prompt, response):
+    global later
+    later += 1
+    return 1.0 if later <= 4 else raises(prompt, response)
 """
 KNOBS = ["max_new_tokens=6", "prompts=4", "checkpoint_every=2", "lr=1e-3", "kl_target=2", "top_k=30", "dtype=float32"]
 
@@ -110,8 +117,10 @@ def test_trained_looked_at_exported_and_loaded_again(place, capsys):
 def test_a_reward_that_fails_costs_nothing_and_the_run_can_go_on(place, capsys):
     assert main(ppo("--name", "bad", reward="my_rewards:raises")) == 2
     assert "no scorer here" in capsys.readouterr().err
+    assert not (place / "runs" / "bad").exists()  # nothing was learned, so there is nothing to continue
+    assert main(ppo("--name", "bad", reward="my_rewards:fails_later")) == 2
     assert main(["lm", "ppo", "--resume", "bad", "--reward", "my_rewards:vowels"]) == 2
-    assert "the run was started with 'my_rewards:raises'" in capsys.readouterr().err
+    assert "the run was started with 'my_rewards:fails_later'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,20 @@ def test_a_reward_model_is_fitted_and_used(place, capsys):
 def test_fine_tuning_makes_the_responses_likelier(place, capsys):
     rows = [{"prompt": f"say {w}", "response": "yes sir"} for w in ("a", "b", "c", "d", "e", "f")]
     Path("rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    words = ["lm", "sft", "--model", "tiny", "--data", "rows.jsonl", "-o", "tuned", "--epochs", "4", "--lr", "1e-2"]
+    words = [
+        "lm",
+        "sft",
+        "--model",
+        "tiny",
+        "--data",
+        "rows.jsonl",
+        "-o",
+        "tuned",
+        "--set",
+        "epochs=4",
+        "--set",
+        "lr=1e-2",
+    ]
     assert main([*words, "--set", "dtype=float32", "--set", "targets=all"]) == 0
     shown = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines() if line.startswith("epoch")]
     assert shown[-1] < shown[0]

@@ -47,7 +47,7 @@ def chance(run, tokens):
     """What the reference gives `tokens`, averaged over the states of a few prompts."""
     shares = []
     with run.policy.reference() as reference:
-        for ids in run.prompt_ids:
+        for ids in (prompt.ids for prompt in run.prompts):
             rows = Sequences(torch.from_numpy(ids)[None], torch.tensor([len(ids)]), torch.tensor([1]))
             states, _ = response_states(reference, rows)
             said = score(states.expand(len(tokens), -1), reference.head, torch.tensor(tokens))
@@ -98,7 +98,7 @@ def test_a_toy_converges_to_the_reference_times_exp_of_reward_over_beta(kl_in, k
     )
     for _ in range(60):
         run.step()
-    rows = Sequences(torch.from_numpy(run.prompt_ids[0])[None], torch.tensor([1]), torch.tensor([1]))
+    rows = Sequences(torch.from_numpy(run.prompts[0].ids)[None], torch.tensor([1]), torch.tensor([1]))
 
     def spread(backbone):
         with torch.no_grad():

@@ -58,7 +58,7 @@ def test_a_mixed_run_killed_in_mid_cycle_ends_with_the_weights_of_one_that_was_n
 
 
 def test_a_short_acceptance_passes_and_leaves_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--cycles", "2", "--updates", "8", "--towns", "8", "--episodes", "16"]
+    small = ["--cycles", "2", "--set", "updates=8", "--set", "towns=8", "--set", "episodes=16"]
     assert main(["town", "accept", "employment_punctuality", "-o", str(tmp_path), *small]) == 0
     assert "PASS" in capsys.readouterr().out
     report = (tmp_path / "summary.md").read_text()

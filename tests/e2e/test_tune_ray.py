@@ -14,7 +14,7 @@ from surefoot.envs.make import make_world
 from surefoot.graph import template
 from surefoot.graph.tuning import GraphTask, GraphTrialRun
 from surefoot.train.spec import make_spec
-from surefoot.train.training import world_maker
+from surefoot.train.spec_worlds import world_maker
 from surefoot.train.tune.env_trials import EnvTask, EnvTrialRun
 from surefoot.train.tune.final_round import compare_finalists
 from surefoot.train.tune.plan import Plan

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from surefoot import native
 from surefoot.data.rollout import Rollout
@@ -25,7 +28,8 @@ from surefoot.nets.policy import PolicyInput
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 SETS = [] if native.kernel is None else native.kernel.instruction_sets()
 MOST_GRADIENT_STEPS = 60
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = int(os.environ.get("SUREFOOT_EXAMPLES", "40"))
+SLOW = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -282,3 +286,81 @@ def test_a_learning_rate_beyond_reason_ends_in_the_same_way_on_both_paths():
         reports.append(learner.update(make_rollout(policy, {**shape, "reference": False})))
     assert [r.rolled_back for r in reports] == [True, True]
     assert reports[0].nonfinite_steps == reports[1].nonfinite_steps
+
+
+def _swapped(layer: nn.Module) -> nn.Module:
+    """A new layer of the same kind with other weights."""
+    assert isinstance(layer, nn.Linear)
+    fresh = nn.Linear(layer.in_features, layer.out_features)
+    with torch.no_grad():
+        for p in fresh.parameters():
+            p.copy_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())))
+    return fresh
+
+
+def _first_linear(policy: ActorCritic) -> nn.Linear:
+    return policy.network.actor[0] if len(policy.network.actor) else policy.network.policy_out
+
+
+def swap_layer(learner: Learner) -> None:
+    network = learner.policy.network
+    if len(network.actor):
+        network.actor[0] = _swapped(network.actor[0])
+    else:
+        network.policy_out = _swapped(network.policy_out)
+
+
+def replace_slots(learner: Learner) -> None:
+    slots = learner.optimizer.slots
+    slots |= {name: [x + 0.01 for x in each] for name, each in slots.items()}
+
+
+def replace_normalizer(learner: Learner) -> None:
+    if (normalizer := learner.policy.flatten.normalizer) is not None:
+        normalizer._buffers["_shift"] = normalizer._shift + 0.5
+
+
+def swap_activations(learner: Learner) -> None:
+    network = learner.policy.network
+    for trunk in {network.actor, network.critic}:
+        for i in range(1, len(trunk), 2):
+            trunk[i] = nn.ELU()
+
+
+SURGERY: dict[str, Callable[[Learner], object]] = {
+    "new memory": lambda x: [setattr(p, "data", p.data.clone()) for p in x.policy.parameters()],
+    "double": lambda x: x.policy.double(),
+    "float": lambda x: x.policy.float(),
+    "freeze": lambda x: _first_linear(x.policy).weight.requires_grad_(False),
+    "unfreeze": lambda x: _first_linear(x.policy).weight.requires_grad_(True),
+    "layer": swap_layer,
+    "activations": swap_activations,
+    "hook": lambda x: _first_linear(x.policy).register_forward_hook(lambda module, inputs, output: 0.5 * output),
+    "gradient hook": lambda x: _first_linear(x.policy).bias.register_hook(lambda gradient: 0.0 * gradient),
+    "transposed": lambda x: setattr(
+        x.policy.network.value_out.weight, "data", x.policy.network.value_out.weight.data.t().clone().t()
+    ),
+    "slots": replace_slots,
+    "normalizer": replace_normalizer,
+    "nothing": lambda x: None,
+}
+
+
+@given(case=cases(), surgery=st.lists(st.sampled_from(sorted(SURGERY)), min_size=1, max_size=4))
+@SLOW
+def test_whatever_is_changed_in_a_policy_both_paths_go_on_from_the_change(case, surgery):
+    """The kernel takes over the change or leaves the policy to torch; the weights are torch's either way."""
+    net, ppo, shape = case
+    # Plain descent, a few steps: rounding has no time to grow.
+    ppo = {**ppo, "epochs": 1, "minibatch_size": 10**6, "target_kl": None, "optimizer": "sgd", "max_grad_norm": 0.5}
+    ours, theirs = twins(net, ppo, shape)
+    ours.config = dataclasses.replace(ours.config, path="auto")
+    rollout = make_rollout(theirs.policy, shape)
+    for name in surgery:
+        for learner in (ours, theirs):
+            SURGERY[name](learner)
+        reports = [learner.update(rollout) for learner in (ours, theirs)]
+        assert reports[0].first_ratio_error == pytest.approx(reports[1].first_ratio_error, rel=1e-3, abs=1e-4), name
+        for (part, a), b in zip(ours.policy.named_parameters(), theirs.policy.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, msg=lambda m, part=part: f"{surgery}, {part}: {m}")
+        rollout = dataclasses.replace(rollout, policy_version=rollout.policy_version + 1)

@@ -155,7 +155,7 @@ RESULTS = {
 
 def test_the_tables_have_the_counts_and_never_call_green_what_was_not_tried():
     assert "| kills tried | **1,200** |" in table.totals(RESULTS)
-    assert "| blocks green | **1 of 1 that could be tried** |" in table.totals(RESULTS)
+    assert "| green blocks | **1 of 1 that could be tried** |" in table.totals(RESULTS)
     rows = table.blocks(RESULTS).splitlines()
     assert rows[2] == "| X1 | a try | nothing | 1,200 kills (clients 8) | 0, 0, 0, 0 | green | 1 of 1 |"
     assert rows[3] == "| X2 | away | net | | | not reachable | |"

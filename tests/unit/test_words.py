@@ -67,11 +67,23 @@ def test_ordinary_text_code_and_keys_are_not_reported(kind: str, source: str) ->
     ],
 )
 def test_a_name_of_the_list_is_reported_where_it_is_assigned(source: str) -> None:
-    assert len(list(words["check_names"]("file", source, NAMES))) == 1
+    assert len(list(words["check_names"]("python", "file", source, NAMES))) == 1
 
 
 def test_a_name_of_the_list_is_not_reported_where_it_is_only_read_or_a_part_of_a_longer_name() -> None:
-    assert not list(words["check_names"]("file", "x = y.told + told + untold\ntold_by = 1\n", NAMES))
+    assert not list(words["check_names"]("python", "file", "x = y.told + told + untold\ntold_by = 1\n", NAMES))
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"), [("c", "int x;\nint told = 1;\n"), ("typescript", "x;\nconst { told } = y;\n")]
+)
+def test_an_identifier_of_the_list_is_reported_in_c_and_typescript(kind: str, source: str) -> None:
+    assert [hit.line for hit in words["check_names"](kind, "file", source, NAMES)] == [2]
+
+
+def test_comments_and_strings_of_typescript_are_not_identifiers() -> None:
+    source = '// told\nconst x = "told"; /* told */\nconst toldBy = 1;\n'
+    assert not list(words["check_names"]("typescript", "file", source, NAMES))
 
 
 def test_the_repository_has_none_of_the_listed_words():

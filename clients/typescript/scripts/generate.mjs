@@ -1,4 +1,5 @@
-// src/schema.ts from the service's OpenAPI, src/prompts/tables.ts from its prompt mutations. `--check` only looks.
+// Write src/schema.ts (from the service's OpenAPI document) and src/prompts/tables.ts (from its prompt mutations).
+// With `--check`: fail if they are not current.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -9,14 +10,14 @@ process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 const python = process.env.SUREFOOT_PYTHON ?? "python3";
 const run = (...args) => execFileSync(python, args, { encoding: "utf8", maxBuffer: 1 << 26 });
 
-const made = {
+const files = {
   "src/schema.ts": typesOf(JSON.parse(run("-m", "surefoot", "serve", "--openapi"))),
   "src/prompts/tables.ts": run("scripts/tables.py"),
 };
-for (const [path, text] of Object.entries(made)) {
+for (const [path, text] of Object.entries(files)) {
   if (!process.argv.includes("--check")) writeFileSync(path, text);
   else if (readFileSync(path, "utf8") !== text) {
-    console.error(`${path} is not current; npm run types writes it again`);
+    console.error(`${path} is not current; npm run types updates it`);
     process.exitCode = 1;
   }
 }

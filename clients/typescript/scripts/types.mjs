@@ -2,15 +2,15 @@
 
 import { readFileSync } from "node:fs";
 
-/** The text of src/schema.ts. */
+/** Return the text of src/schema.ts. */
 export function typesOf(document) {
   const schemas = document.components.schemas;
-  const answered = answers(document);
+  const responses = responseSchemas(document);
   const parts = Object.keys(schemas)
     .sort()
-    .map((name) => declared(name, schemas[name], answered.has(name)));
+    .map((name) => declared(name, schemas[name], responses.has(name)));
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, told]) => `  /** ${told.summary} */\n  ${told.operationId}: ["${method.toUpperCase()}", "${path}"];`),
+    Object.entries(methods).map(([method, operation]) => `  /** ${operation.summary} */\n  ${operation.operationId}: ["${method.toUpperCase()}", "${path}"];`),
   );
   return [
     "// Made from the service's OpenAPI document by `npm run types`; a test fails when it is not current.",
@@ -19,17 +19,17 @@ export function typesOf(document) {
   ].join("\n\n");
 }
 
-/** Names of what is only ever answered: there, a field with a default is always told. */
-function answers(document) {
-  const asked = new Set();
-  const told = new Set();
+/** Return the names of schemas that only occur in responses; there, a field with a default is always present. */
+function responseSchemas(document) {
+  const requested = new Set();
+  const responded = new Set();
   for (const methods of Object.values(document.paths)) {
     for (const operation of Object.values(methods)) {
-      reach(operation.requestBody ?? {}, document, asked);
-      reach(operation.responses, document, told);
+      reach(operation.requestBody ?? {}, document, requested);
+      reach(operation.responses, document, responded);
     }
   }
-  return new Set([...told].filter((name) => !asked.has(name)));
+  return new Set([...responded].filter((name) => !requested.has(name)));
 }
 
 function reach(node, document, found) {
@@ -42,10 +42,10 @@ function reach(node, document, found) {
   for (const child of Object.values(node)) reach(child, document, found);
 }
 
-function declared(name, schema, answered) {
+function declared(name, schema, inResponses) {
   const needed = new Set(schema.required ?? []);
   const fields = Object.entries(schema.properties ?? {}).map(([field, kind]) => {
-    const always = needed.has(field) || (answered && ("default" in kind || "$ref" in kind));
+    const always = needed.has(field) || (inResponses && ("default" in kind || "$ref" in kind));
     const note = noteOf(kind);
     return `${note ? `  /** ${note} */\n` : ""}  ${field}${always ? "" : "?"}: ${typeOf(kind)};`;
   });
@@ -54,8 +54,8 @@ function declared(name, schema, answered) {
 }
 
 function noteOf(kind) {
-  const said = [kind.description, "default" in kind ? `Default: ${JSON.stringify(kind.default)}` : undefined];
-  return said.filter(Boolean).join(" ");
+  const notes = [kind.description, "default" in kind ? `Default: ${JSON.stringify(kind.default)}` : undefined];
+  return notes.filter(Boolean).join(" ");
 }
 
 function typeOf(kind) {

@@ -1,4 +1,4 @@
-/** The service as an object: one method per operation. */
+/** Client of the decision service: one method per operation. */
 
 import { base64OfFloats } from "./base64.js";
 import { SurefootError } from "./errors.js";
@@ -27,25 +27,25 @@ import type {
 } from "./schema.js";
 import { Transport, sleep, type CallOptions, type Options } from "./transport.js";
 
-/** What is seen: `text`, or an `embedding`. A Float32Array goes over the wire as base64, plain numbers as JSON. */
+/** Input of a decision: `text` or an `embedding`. A Float32Array is sent as base64, other numbers as JSON. */
 export type DecisionInput = Omit<NewDecision, "embedding" | "embedding_b64" | "candidates"> & {
   embedding?: Float32Array | readonly number[];
   candidates?: readonly CandidateInput[];
 };
 
-/** An observation laid flat, or its named `parts`. Float32Arrays go over the wire as base64. */
+/** A flat observation, or its named `parts`. A Float32Array is sent as base64. */
 export type ActInput = Omit<NewAct, "observation" | "observation_b64" | "parts" | "parts_b64"> & {
   observation?: Float32Array | readonly number[];
   parts?: Readonly<Record<string, Float32Array | readonly number[]>>;
 };
 
-/** One thing to choose, with its `description` or an `embedding`. */
+/** One option to choose from, with its `description` or an `embedding`. */
 export type CandidateInput = Omit<Candidate, "embedding" | "embedding_b64"> & {
   embedding?: Float32Array | readonly number[];
 };
 
 export class Surefoot {
-  /** For operations without a method. */
+  /** Sends requests; use it for operations without a method. */
   readonly transport: Transport;
 
   constructor(options: Options = {}) {
@@ -57,12 +57,12 @@ export class Surefoot {
     return this.get("/healthz", options);
   }
 
-  /** Whether it answers; rejects with Unavailable while it shuts down. */
+  /** Readiness probe; rejects with `Unavailable` while the service shuts down. */
   ready(options?: CallOptions): Promise<Health> {
     return this.get("/readyz", options);
   }
 
-  /** Counters in Prometheus' format. */
+  /** Metrics in the Prometheus text format. */
   metrics(options?: CallOptions): Promise<string> {
     return this.get("/metrics", options);
   }
@@ -72,28 +72,28 @@ export class Surefoot {
   }
 
   policy(name: string, options?: CallOptions): Promise<Policy> {
-    return this.get(at(name), options);
+    return this.get(policyPath(name), options);
   }
 
-  /** Make a policy; the same again is the same policy, another under its name a Conflict. */
+  /** Create a policy. Repeating the call returns the same policy; other settings under an existing name reject with `Conflict`. */
   createPolicy(policy: NewPolicy, options?: CallOptions): Promise<Policy> {
     return this.post("/v1/policies", policy, options);
   }
 
-  /** Choose an action. The decision's id is made here unless you give one, so that a retry is the same decision. */
+  /** Choose an action. The client generates `decision_id` unless you pass one, so that a retry returns the same decision. */
   decide(policy: string, input: DecisionInput, options?: CallOptions): Promise<Decision> {
-    return this.post(`${at(policy)}/decisions`, wire(input), options);
+    return this.post(`${policyPath(policy)}/decisions`, decisionBody(input), options);
   }
 
-  /** Choose many actions, all or none. */
+  /** Choose several actions in one request; if one input is invalid, none is stored. */
   async decideMany(policy: string, inputs: readonly DecisionInput[], options?: CallOptions): Promise<Decision[]> {
-    const body = { decisions: inputs.map(wire) };
-    return (await this.post<DecisionList>(`${at(policy)}/decisions/batch`, body, options)).decisions;
+    const body = { decisions: inputs.map(decisionBody) };
+    return (await this.post<DecisionList>(`${policyPath(policy)}/decisions/batch`, body, options)).decisions;
   }
 
-  /** What would be chosen how often; nothing is decided or kept. */
+  /** Return the probabilities of the actions without making or storing a decision. */
   distribution(policy: string, input: DecisionInput, options?: CallOptions): Promise<Chances> {
-    return this.post(`${at(policy)}/distribution`, wire(input), options);
+    return this.post(`${policyPath(policy)}/distribution`, decisionBody(input), options);
   }
 
   /** The trained policies that `surefoot serve RUN` serves. */
@@ -105,86 +105,86 @@ export class Surefoot {
     return this.get(`/v1/runs/${encodeURIComponent(name)}`, options);
   }
 
-  /** What a trained policy does when it sees this. */
+  /** Return the action of a trained policy for an observation. */
   act(run: string, input: ActInput, options?: CallOptions): Promise<Act> {
-    return this.post(`/v1/runs/${encodeURIComponent(run)}/actions`, observed(input), options);
+    return this.post(`/v1/runs/${encodeURIComponent(run)}/actions`, observationBody(input), options);
   }
 
   async actMany(run: string, inputs: readonly ActInput[], options?: CallOptions): Promise<Act[]> {
-    const body = { acts: inputs.map(observed) };
+    const body = { acts: inputs.map(observationBody) };
     return (await this.post<ActList>(`/v1/runs/${encodeURIComponent(run)}/actions/batch`, body, options)).acts;
   }
 
   /**
-   * The outcome of a decision: a number, or a value with its parts and the end of the episode. A repeated report counts
-   * once, except where a policy's `aggregation` is `sum`: give `maxRetries: 0` there.
+   * Report the reward of a decision: a number, or a value with its parts and the end of the episode. Repeated reports count
+   * once, unless the policy's `aggregation` is `sum`: pass `maxRetries: 0` there.
    */
   reward(decision: string, reward: number | NewReward, options?: CallOptions): Promise<Reward> {
     const body = typeof reward === "number" ? { value: reward } : reward;
     return this.post(`/v1/decisions/${encodeURIComponent(decision)}/reward`, body, options);
   }
 
-  /** A deferred decision was carried out. */
+  /** Report that a deferred decision was carried out. */
   activate(decision: string, options?: CallOptions): Promise<Decision> {
     return this.post(`/v1/decisions/${encodeURIComponent(decision)}/activate`, undefined, options);
   }
 
-  /** Why an action was chosen, and what came of decisions like it. */
+  /** Explain why an action was chosen, with the rewards of similar decisions. */
   explain(decision: string, options?: CallOptions): Promise<Explained> {
     return this.get(`/v1/decisions/${encodeURIComponent(decision)}`, options);
   }
 
-  /** Newest first. */
+  /** List the versions of a policy, newest first. */
   async versions(policy: string, options?: CallOptions): Promise<Version[]> {
-    return (await this.get<VersionList>(`${at(policy)}/versions`, options)).versions;
+    return (await this.get<VersionList>(`${policyPath(policy)}/versions`, options)).versions;
   }
 
-  /** Promote a version; with a `share` below 1 as a canary, with `gate` only if the log shows that it is not worse. */
+  /** Make a version live: for a `share` of the decisions (canary), or with `gate` only if the log shows that it is not worse. */
   promote(policy: string, version: number, options: PromoteOptions = {}): Promise<Policy> {
     const { share, gate, ...call } = options;
-    return this.post(`${at(policy)}/promote`, { version, ...given({ share, gate }) }, call);
+    return this.post(`${policyPath(policy)}/promote`, { version, ...defined({ share, gate }) }, call);
   }
 
-  /** Back to the version that answered before. */
+  /** Return to the version that was live before. */
   rollback(policy: string, options?: CallOptions): Promise<Policy> {
-    return this.once(`${at(policy)}/rollback`, undefined, options);
+    return this.once(`${policyPath(policy)}/rollback`, undefined, options);
   }
 
-  /** What another version would have earned, from the log. */
+  /** Estimate the mean reward of a version from the logged decisions (off-policy evaluation). */
   evaluate(policy: string, version: number, options: CallOptions & { last?: number } = {}): Promise<OffPolicy> {
     const { last, ...call } = options;
-    return this.post(`${at(policy)}/evaluations`, { version, ...given({ last }) }, call);
+    return this.post(`${policyPath(policy)}/evaluations`, { version, ...defined({ last }) }, call);
   }
 
-  /** Learn now, as a job; `finished` waits for it. */
+  /** Start an update and return its job; `finished` waits for it. */
   update(policy: string, options: CallOptions & { least?: number } = {}): Promise<Job> {
     const { least, ...call } = options;
-    return this.once(`${at(policy)}/updates`, given({ least }), call);
+    return this.once(`${policyPath(policy)}/updates`, defined({ least }), call);
   }
 
   job(id: string, options?: CallOptions): Promise<Job> {
     return this.get(`/v1/jobs/${encodeURIComponent(id)}`, options);
   }
 
-  /** The job once it is over, asked for every `every` milliseconds; rejects where it failed. */
+  /** Wait for a job, polling it every `every` milliseconds; rejects if it failed. */
   async finished(job: Job | string, options: CallOptions & { every?: number } = {}): Promise<Job> {
     const { every = 200, ...call } = options;
     const id = typeof job === "string" ? job : job.job_id;
     for (;;) {
-      const now = await this.job(id, call);
-      if (now.state === "done") return now;
-      if (now.state === "failed") throw new SurefootError(`job ${id} failed: ${now.message}`);
+      const current = await this.job(id, call);
+      if (current.state === "done") return current;
+      if (current.state === "failed") throw new SurefootError(`job ${id} failed: ${current.message}`);
       await sleep(every, call.signal);
     }
   }
 
-  /** Give a version a name that stays; the one that answers, if none is given. */
+  /** Save a version (default: the live one) as a checkpoint, which is never deleted. */
   checkpoint(policy: string, options: CallOptions & { version?: number } = {}): Promise<Checkpoint> {
     const { version, ...call } = options;
-    return this.post(`${at(policy)}/checkpoints`, given({ version }), call);
+    return this.post(`${policyPath(policy)}/checkpoints`, defined({ version }), call);
   }
 
-  /** Let the version of a checkpoint answer. */
+  /** Make the version of a checkpoint live. */
   activateCheckpoint(id: string, options?: CallOptions): Promise<Policy> {
     return this.post(`/v1/checkpoints/${encodeURIComponent(id)}/activate`, undefined, options);
   }
@@ -207,27 +207,27 @@ export interface PromoteOptions extends CallOptions {
   gate?: boolean;
 }
 
-function at(policy: string): string {
+function policyPath(policy: string): string {
   return `/v1/policies/${encodeURIComponent(policy)}`;
 }
 
-/** A decision as it goes over the wire, with its id. */
-function wire(input: DecisionInput): NewDecision {
+/** Return the request body of a decision, with its id. */
+function decisionBody(input: DecisionInput): NewDecision {
   const { embedding, candidates, ...rest } = input;
-  const given = candidates && {
+  const packedCandidates = candidates && {
     candidates: candidates.map(({ embedding, ...each }): Candidate => ({ ...each, ...packed(embedding) })),
   };
-  return { ...rest, decision_id: rest.decision_id ?? newId(), ...given, ...packed(embedding) };
+  return { ...rest, decision_id: rest.decision_id ?? newId(), ...packedCandidates, ...packed(embedding) };
 }
 
-/** Numbers as they go over the wire. */
+/** Return an embedding as a field of the request body. */
 function packed(numbers?: Float32Array | readonly number[]): { embedding?: number[]; embedding_b64?: string } {
   if (numbers === undefined) return {};
   return numbers instanceof Float32Array ? { embedding_b64: base64OfFloats(numbers) } : { embedding: [...numbers] };
 }
 
-/** An observation as it goes over the wire. */
-function observed(input: ActInput): NewAct {
+/** Return the request body of an observation. */
+function observationBody(input: ActInput): NewAct {
   const { observation, parts, ...rest } = input;
   const body: NewAct = { ...rest };
   if (observation instanceof Float32Array) body.observation_b64 = base64OfFloats(observation);
@@ -239,7 +239,7 @@ function observed(input: ActInput): NewAct {
   return body;
 }
 
-/** Without what was left out. */
-function given<T extends object>(fields: T): T {
+/** Return the fields without those that are undefined. */
+function defined<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }

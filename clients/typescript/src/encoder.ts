@@ -1,4 +1,4 @@
-/** Texts as unit vectors, hashed: the digits of the service's own hashing encoder. It knows words, not meanings. */
+/** The service's hashing encoder, equal to the last digit: turns texts into unit vectors. It compares words, not meanings. */
 
 import { SurefootError } from "./errors.js";
 
@@ -9,24 +9,24 @@ const COMMON = new Set(
 );
 const f = Math.fround;
 
-/** Words, pairs of words and trigrams of letters, hashed into `dim` places. */
+/** Hashes words, pairs of words and letter trigrams into a vector of length `dim`. */
 export class HashingEncoder {
   readonly name: string;
 
   constructor(readonly dim: number = 384) {
     if (!Number.isInteger(dim) || dim < 8) {
-      throw new SurefootError(`dim is ${dim}; the hashing encoder needs at least 8 places`);
+      throw new SurefootError(`dim is ${dim}; the hashing encoder needs an integer of at least 8`);
     }
     this.name = `hashing-1-${dim}`;
   }
 
-  /** [dim] of length 1, or all zeros for a text without any word. */
+  /** Return a vector [dim] of norm 1; all zeros if the text contains no word. */
   encode(text: string): Float32Array {
     const row = new Float32Array(this.dim);
     for (const [feature, weight] of features(text)) {
       const code = crc32(UTF8.encode(feature));
-      const place = (code >>> 1) % this.dim;
-      row[place] = f((row[place] as number) + f(code & 1 ? weight : -weight));
+      const index = (code >>> 1) % this.dim;
+      row[index] = f((row[index] as number) + f(code & 1 ? weight : -weight));
     }
     const squares = row.map((x) => f(x * x));
     const length = f(Math.sqrt(pairwiseSum(squares, 0, squares.length)));
@@ -52,16 +52,16 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   return code;
 });
 
-/** CRC-32 as zlib has it. */
+/** Return the CRC-32 of zlib. */
 export function crc32(bytes: Uint8Array): number {
   let code = 0xffffffff;
   for (const byte of bytes) code = (code >>> 8) ^ (CRC[(code ^ byte) & 255] as number);
   return (code ^ 0xffffffff) >>> 0;
 }
 
-/** The float32 sum in numpy's order of adding: eight lanes in blocks of at most 128, halves above that. */
+/** Return the float32 sum in the order in which numpy adds: eight lanes in blocks of at most 128, halves above that. */
 function pairwiseSum(x: Float32Array, start: number, n: number): number {
-  const at = (place: number) => x[start + place] as number;
+  const at = (i: number) => x[start + i] as number;
   if (n < 8) {
     let sum = 0;
     for (let i = 0; i < n; i++) sum = f(sum + at(i));
@@ -69,11 +69,11 @@ function pairwiseSum(x: Float32Array, start: number, n: number): number {
   }
   if (n <= 128) {
     const r = Float32Array.from({ length: 8 }, (_, lane) => at(lane));
-    const whole = n - (n % 8);
-    for (let i = 8; i < whole; i++) r[i % 8] = f((r[i % 8] as number) + at(i));
+    const multiple = n - (n % 8);
+    for (let i = 8; i < multiple; i++) r[i % 8] = f((r[i % 8] as number) + at(i));
     const [a, b, c, d, e, g, h, k] = r as unknown as [number, number, number, number, number, number, number, number];
     let sum = f(f(f(a + b) + f(c + d)) + f(f(e + g) + f(h + k)));
-    for (let i = whole; i < n; i++) sum = f(sum + at(i));
+    for (let i = multiple; i < n; i++) sum = f(sum + at(i));
     return sum;
   }
   const half = Math.floor(n / 2) - (Math.floor(n / 2) % 8);

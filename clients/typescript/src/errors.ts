@@ -1,18 +1,18 @@
-/** What can go wrong, one class a status; all of them are SurefootErrors. */
+/** The exceptions of this package: one class per HTTP status, all derived from SurefootError. */
 
 import type { Problem } from "./schema.js";
 
-/** Anything this package throws by itself. */
+/** Base class of every exception that this package throws. */
 export class SurefootError extends Error {
   override name = "SurefootError";
 }
 
-/** The service could not be reached, or went away before it had answered. */
+/** The service could not be reached, or closed the connection before it responded. */
 export class ConnectionFailed extends SurefootError {
   override name = "ConnectionFailed";
 }
 
-/** No answer within `timeout`. */
+/** No response within `timeout`. */
 export class TimedOut extends SurefootError {
   override name = "TimedOut";
 }
@@ -22,19 +22,19 @@ export class Aborted extends SurefootError {
   override name = "AbortError";
 }
 
-/** The service answered with a problem (RFC 9457). */
+/** The service responded with an error status and a problem document (RFC 9457). */
 export class StatusError extends SurefootError {
   override name = "StatusError";
   readonly status: number;
-  /** A name that stays, such as about:surefoot/conflict. */
+  /** Stable identifier of the error, such as about:surefoot/conflict. */
   readonly type: string;
   readonly title: string;
   readonly detail: string;
-  /** Where in the body, as a JSON pointer. */
+  /** JSON pointer to the invalid value in the request body. */
   readonly pointer: string | undefined;
-  /** To be found in the log of the service. */
+  /** Id of the request in the log of the service. */
   readonly requestId: string | undefined;
-  /** Milliseconds that the service asks to wait. */
+  /** Milliseconds to wait before a retry, if the service sent Retry-After. */
   readonly retryAfter: number | undefined;
 
   constructor(status: number, problem: Partial<Problem>, retryAfter?: number) {
@@ -54,11 +54,11 @@ export class StatusError extends SurefootError {
 export class Malformed extends StatusError {
   override name = "Malformed";
 }
-/** 401: a token is needed, or that one is not known. */
+/** 401: the token is missing or unknown. */
 export class Unauthorized extends StatusError {
   override name = "Unauthorized";
 }
-/** 403: this token, or this page, may not. */
+/** 403: the token does not have the required scope, or the page's origin is not allowed. */
 export class Forbidden extends StatusError {
   override name = "Forbidden";
 }
@@ -70,7 +70,7 @@ export class NotFound extends StatusError {
 export class Conflict extends StatusError {
   override name = "Conflict";
 }
-/** 410: the reward comes too late. */
+/** 410: the reward was reported after the decision had expired. */
 export class Expired extends StatusError {
   override name = "Expired";
 }
@@ -90,11 +90,11 @@ export class RateLimited extends StatusError {
 export class ServiceFailed extends StatusError {
   override name = "ServiceFailed";
 }
-/** 502, 503, 504: not now. */
+/** 502, 503, 504: the service is temporarily unavailable. */
 export class Unavailable extends StatusError {
   override name = "Unavailable";
 }
-/** 507: its disk is full. */
+/** 507: the disk of the service is full. */
 export class DiskFull extends StatusError {
   override name = "DiskFull";
 }
@@ -116,7 +116,7 @@ const BY_STATUS: Record<number, typeof StatusError> = {
   507: DiskFull,
 };
 
-/** The error of a status. */
+/** Return the exception for a response status. */
 export function errorOf(status: number, problem: Partial<Problem>, retryAfter?: number): StatusError {
   return new (BY_STATUS[status] ?? StatusError)(status, problem, retryAfter);
 }

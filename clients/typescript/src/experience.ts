@@ -1,25 +1,25 @@
-/** What RLInterface takes and gives; names as in the earlier prompt system. */
+/** Argument and result types of `RLInterface`, with the field names of Directive-023. */
 
 import type { MutationType } from "./prompts/mutations.js";
 
 export interface RLConfig {
   serverHost: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   serverPort: number;
-  /** The Python that has surefoot installed. Default: $SUREFOOT_PYTHON, or python3 */
+  /** Python interpreter with surefoot installed. Default: $SUREFOOT_PYTHON, or python3 */
   pythonPath: string;
   embeddingDim: number;
   /** Start a server at the first call that needs one. */
   autoStartServer: boolean;
-  /** Where the server keeps everything. */
+  /** Directory in which the server stores its data. */
   dataDir: string;
-  /** disk: what was stored survives a power cut. process: it survives the end of the server only, and is faster. */
+  /** disk: acknowledged data survives a power failure. process: it survives a crash of the server only; faster. */
   durability: "disk" | "process";
-  /** Experiences without which `update` does nothing. */
+  /** Fewest experiences for an update; with fewer, `update` returns null. */
   minBufferSize: number;
-  /** Milliseconds until the server must listen: it loads torch the first time. */
+  /** Milliseconds within which the server must be listening; loading torch takes most of it. */
   startTimeout: number;
-  /** Texts as numbers, if the hashing encoder is not what you want. */
+  /** Turns a text into an embedding. Default: the hashing encoder */
   embed: (text: string) => ArrayLike<number> | Promise<ArrayLike<number>>;
 }
 
@@ -29,7 +29,7 @@ export interface RLAction {
   probability: number;
   logProb: number;
   value: number;
-  /** Names the decision that an experience belongs to. */
+  /** Id of the decision; pass it with the experience. */
   decisionId: string;
 }
 
@@ -38,7 +38,7 @@ export interface TrainingExperience {
   action: number;
   reward: number;
   nextState: ArrayLike<number>;
-  /** True: the episode is over by itself, not cut short. */
+  /** True if the episode terminated, false if it continues or was truncated. */
   done: boolean;
   logProb: number;
   value: number;
@@ -52,7 +52,7 @@ export interface UpdateResult {
   approxKl: number;
   clipFraction: number;
   learningRate: number;
-  /** Experiences that were learned from. */
+  /** Number of experiences that were used. */
   bufferSize: number;
   updateCount: number;
 }
@@ -60,7 +60,7 @@ export interface UpdateResult {
 export interface TrainingStats {
   totalUpdates: number;
   totalEpisodes: number;
-  /** Of the last 100 rewards. */
+  /** Mean of the last 100 rewards. */
   avgReward: number;
   maxReward: number;
   avgPolicyLoss: number;
@@ -70,7 +70,7 @@ export interface TrainingStats {
 }
 
 export interface EpisodeResult {
-  /** Of one mutation. */
+  /** Mean reward per mutation. */
   avgReward: number;
   totalSteps: number;
   mutations: MutationType[];
@@ -78,7 +78,7 @@ export interface EpisodeResult {
   texts: string[];
 }
 
-/** Score a modified prompt. The reward is the gain over the original score, less the cost of tokens. */
+/** Scores a modified prompt. The reward is the gain over the original's score minus the cost of the added tokens. */
 export interface RewardModel {
   predict(original: string, modified: string, mutationType: string, category: string): Rated | Promise<Rated>;
 }

@@ -1,4 +1,4 @@
-/** The eight endpoints of `surefoot serve --compat directive-023` as an object, with its own server. Node only. */
+/** Client of the eight endpoints of `surefoot serve --compat directive-023`; it starts the server too. Node only. */
 
 import { HashingEncoder } from "./encoder.js";
 import type {
@@ -27,8 +27,9 @@ interface Selected {
   decision_id: string;
 }
 
-const AT_ONCE = 16;
-/** An update waits for its job. */
+/** Prompts of an episode that are processed concurrently. */
+const CONCURRENT = 16;
+/** Milliseconds: the response to an update is sent when its job has finished. */
 const UPDATE_TIMEOUT = 600_000;
 
 export class RLInterface {
@@ -57,7 +58,7 @@ export class RLInterface {
     this.transport = this.transportTo(`http://${this.host}:${this.config.serverPort}`);
   }
 
-  /** Start a server, unless one already answers at the address: that one is used and left running. */
+  /** Start a server. A server that already responds at the address is used instead, and `stopServer` leaves it running. */
   startServer(): Promise<void> {
     this.starting ??= this.start().catch((why: unknown) => {
       this.starting = undefined;
@@ -66,7 +67,7 @@ export class RLInterface {
     return this.starting;
   }
 
-  /** End the server that was started here; resolves when it is gone. */
+  /** Stop the server that `startServer` started; resolves when it has exited. */
   async stopServer(): Promise<void> {
     const { starting } = this;
     this.starting = undefined;
@@ -78,33 +79,33 @@ export class RLInterface {
 
   async checkHealth(): Promise<boolean> {
     try {
-      const told = await this.transport.send({ method: "GET", path: "/health" }, { timeout: 2_000, maxRetries: 0 });
-      return (told as { status?: string }).status === "ok";
+      const response = await this.transport.send({ method: "GET", path: "/health" }, { timeout: 2_000, maxRetries: 0 });
+      return (response as { status?: string }).status === "ok";
     } catch (why) {
       if (why instanceof SurefootError) return false;
       throw why;
     }
   }
 
-  /** Every mutation's probability; nothing is decided. */
+  /** Return the probability of every mutation without making a decision. */
   async getActionDistribution(embedding: ArrayLike<number>): Promise<Record<MutationType, number>> {
-    const told = (await this.post("/get_distribution", { embedding: Array.from(embedding) }, true)) as {
+    const response = (await this.post("/get_distribution", { embedding: Array.from(embedding) }, true)) as {
       probabilities: number[];
       mutation_types: MutationType[];
     };
-    const pairs = told.mutation_types.map((name, i) => [name, told.probabilities[i] as number]);
+    const pairs = response.mutation_types.map((name, i) => [name, response.probabilities[i] as number]);
     return Object.fromEntries(pairs) as Record<MutationType, number>;
   }
 
   async selectAction(embedding: ArrayLike<number>, deterministic = false): Promise<RLAction> {
-    const told = (await this.post("/select_action", { embedding: Array.from(embedding), deterministic })) as Selected;
+    const response = (await this.post("/select_action", { embedding: Array.from(embedding), deterministic })) as Selected;
     return {
-      actionIndex: told.action,
-      mutationType: told.mutation_type,
-      probability: Math.exp(told.log_prob),
-      logProb: told.log_prob,
-      value: told.value,
-      decisionId: told.decision_id,
+      actionIndex: response.action,
+      mutationType: response.mutation_type,
+      probability: Math.exp(response.log_prob),
+      logProb: response.log_prob,
+      value: response.value,
+      decisionId: response.decision_id,
     };
   }
 
@@ -113,7 +114,7 @@ export class RLInterface {
   }
 
   async storeExperience(experience: TrainingExperience): Promise<{ stored: boolean; bufferSize: number }> {
-    const told = (await this.post("/store_experience", {
+    const response = (await this.post("/store_experience", {
       state: Array.from(experience.state),
       action: experience.action,
       reward: experience.reward,
@@ -123,10 +124,10 @@ export class RLInterface {
       value: experience.value,
       ...(experience.decisionId === undefined ? {} : { decision_id: experience.decisionId }),
     })) as { stored: boolean; buffer_size: number };
-    return { stored: told.stored, bufferSize: told.buffer_size };
+    return { stored: response.stored, bufferSize: response.buffer_size };
   }
 
-  /** Score what a mutation made of a prompt, and tell it. */
+  /** Compute the reward of a mutation and store the experience. */
   async collectExperience(
     prompt: string,
     mutation: PromptVariation | string,
@@ -149,43 +150,43 @@ export class RLInterface {
     return { stored, reward };
   }
 
-  /** Learn from what is stored; null where that is too little. */
+  /** Learn from the stored experiences; null if there are fewer than `minBufferSize`. */
   async update(): Promise<UpdateResult | null> {
-    const told = await this.post("/update", {}, false, UPDATE_TIMEOUT);
-    return isMessage(told) ? null : camel<UpdateResult>(told);
+    const response = await this.post("/update", {}, false, UPDATE_TIMEOUT);
+    return isMessage(response) ? null : camel<UpdateResult>(response);
   }
 
-  /** null before anything was stored. */
+  /** Return the statistics; null if no experience was stored yet. */
   async getStats(): Promise<TrainingStats | null> {
     await this.ready();
-    const told = await this.transport.send({ method: "GET", path: "/stats" });
-    return isMessage(told) ? null : camel<TrainingStats>(told);
+    const response = await this.transport.send({ method: "GET", path: "/stats" });
+    return isMessage(response) ? null : camel<TrainingStats>(response);
   }
 
   /** Mutate each prompt up to `maxSteps` times, as the policy chooses, and store the results. */
   async trainEpisode(prompts: readonly string[], options: number | { maxSteps?: number } = {}): Promise<EpisodeResult> {
     const maxSteps = typeof options === "number" ? options : (options.maxSteps ?? 5);
-    if (prompts.length === 0) throw new SurefootError("there is no prompt to work on; give at least one");
-    const walks: Walk[] = [];
-    for (let start = 0; start < prompts.length; start += AT_ONCE) {
-      walks.push(...(await Promise.all(prompts.slice(start, start + AT_ONCE).map((p) => this.walk(p, maxSteps)))));
+    if (prompts.length === 0) throw new SurefootError("prompts is empty; pass at least one prompt");
+    const episodes: PromptEpisode[] = [];
+    for (let start = 0; start < prompts.length; start += CONCURRENT) {
+      episodes.push(...(await Promise.all(prompts.slice(start, start + CONCURRENT).map((p) => this.mutatePrompt(p, maxSteps)))));
     }
-    const rewards = walks.flatMap((walk) => walk.rewards);
+    const rewards = episodes.flatMap((episode) => episode.rewards);
     return {
       avgReward: rewards.reduce((a, b) => a + b, 0) / Math.max(1, rewards.length),
       totalSteps: rewards.length,
-      mutations: walks.flatMap((walk) => walk.mutations),
-      texts: walks.map((walk) => walk.text),
+      mutations: episodes.flatMap((episode) => episode.mutations),
+      texts: episodes.map((episode) => episode.text),
     };
   }
 
-  /** Keep the policy under a plain name; the name, made by the server where none is given. */
+  /** Save the policy and return the checkpoint's name, which the server generates if `path` is undefined. */
   async saveCheckpoint(path?: string): Promise<string> {
-    const told = await this.post("/save", path === undefined ? {} : { path }, true);
-    return (told as { path: string }).path;
+    const response = await this.post("/save", path === undefined ? {} : { path }, true);
+    return (response as { path: string }).path;
   }
 
-  /** Back to what was saved; false where there is no such name. */
+  /** Restore a checkpoint; false if there is none of this name. */
   async loadCheckpoint(path: string): Promise<boolean> {
     try {
       return ((await this.post("/load", { path }, true)) as { loaded: boolean }).loaded;
@@ -195,43 +196,43 @@ export class RLInterface {
     }
   }
 
-  /** Whose scores count from now on, instead of the transparent feature model's. */
+  /** Use a custom reward model instead of the built-in feature scores. */
   setRewardModel(model: RewardModel | RewardModel["predict"]): void {
     this.rewardModel = typeof model === "function" ? { predict: model } : model;
   }
 
-  /** What a mutation gained: score after it less score before it, less what its tokens cost. */
+  /** Return the reward of a mutation: score after it minus score before it, minus the cost of the added tokens. */
   async rewardOf(before: string, after: string, mutationType: string, category: Category): Promise<number> {
     if (before === after) return 0;
     const rate = async (text: string) => {
       if (!this.rewardModel) return score(text, category).score;
-      const rated = await this.rewardModel.predict(before, text, mutationType, category);
-      return typeof rated === "number" ? rated : rated.score;
+      const rating = await this.rewardModel.predict(before, text, mutationType, category);
+      return typeof rating === "number" ? rating : rating.score;
     };
     return (await rate(after)) - (await rate(before)) - TOKEN_COST * (tokens(after) - tokens(before));
   }
 
-  private async walk(prompt: string, maxSteps: number): Promise<Walk> {
+  private async mutatePrompt(prompt: string, maxSteps: number): Promise<PromptEpisode> {
     const { category } = classify(prompt);
-    const walk: Walk = { text: prompt, rewards: [], mutations: [] };
-    let may = allowed(prompt);
+    const episode: PromptEpisode = { text: prompt, rewards: [], mutations: [] };
+    let applicable = allowed(prompt);
     let state = await this.config.embed(prompt);
-    for (let step = 0; step < maxSteps && may.includes(true); step++) {
-      const before = walk.text;
+    for (let step = 0; step < maxSteps && applicable.includes(true); step++) {
+      const before = episode.text;
       const action = await this.selectAction(state);
       const { actionIndex, mutationType, logProb, value, decisionId } = action;
-      // A mutation that makes no sense here leaves the prompt unchanged and earns nothing.
-      if (may[actionIndex]) walk.text = mutate(before, actionIndex, { category, seed: step }).text;
-      may = allowed(walk.text);
-      const nextState = walk.text === before ? state : await this.config.embed(walk.text);
-      const reward = await this.rewardOf(before, walk.text, mutationType, category);
-      const done = !may.includes(true);
+      // A mutation that is not applicable leaves the prompt unchanged; its reward is 0.
+      if (applicable[actionIndex]) episode.text = mutate(before, actionIndex, { category, seed: step }).text;
+      applicable = allowed(episode.text);
+      const nextState = episode.text === before ? state : await this.config.embed(episode.text);
+      const reward = await this.rewardOf(before, episode.text, mutationType, category);
+      const done = !applicable.includes(true);
       await this.storeExperience({ state, action: actionIndex, reward, nextState, done, logProb, value, decisionId });
-      walk.rewards.push(reward);
-      walk.mutations.push(mutationType);
+      episode.rewards.push(reward);
+      episode.mutations.push(mutationType);
       state = nextState;
     }
-    return walk;
+    return episode;
   }
 
   private async start(): Promise<void> {
@@ -249,12 +250,12 @@ export class RLInterface {
     this.transport = this.transportTo(server.url);
     if (!(await this.checkHealth())) {
       await server.stop();
-      throw new SurefootError(`the server at ${server.url} does not answer /health`);
+      throw new SurefootError(`the server at ${server.url} does not respond to /health`);
     }
     this.server = server;
   }
 
-  /** Where the server is. */
+  /** Address of the server. */
   get baseURL(): string {
     return this.transport.baseURL;
   }
@@ -278,18 +279,18 @@ export class RLInterface {
   }
 }
 
-interface Walk {
+interface PromptEpisode {
   text: string;
   rewards: number[];
   mutations: MutationType[];
 }
 
-function isMessage(told: unknown): boolean {
-  return typeof told === "object" && told !== null && "message" in told;
+function isMessage(response: unknown): boolean {
+  return typeof response === "object" && response !== null && "message" in response;
 }
 
-/** The same with names as JavaScript writes them. */
-function camel<T>(told: unknown): T {
-  const entries = Object.entries(told as object);
+/** Return the fields under camelCase names. */
+function camel<T>(response: unknown): T {
+  const entries = Object.entries(response as object);
   return Object.fromEntries(entries.map(([k, v]) => [k.replace(/_(\w)/g, (_, c: string) => c.toUpperCase()), v])) as T;
 }

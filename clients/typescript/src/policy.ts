@@ -1,4 +1,4 @@
-/** A trained policy without the service: the network of a version's weights, evaluated here. */
+/** Evaluate a trained policy in JavaScript, without the service, from the weights of one of its versions. */
 
 import { SurefootError } from "./errors.js";
 import { readSafetensors, writeSafetensors, type Tensor, type Weights } from "./safetensors.js";
@@ -6,7 +6,7 @@ import { readSafetensors, writeSafetensors, type Tensor, type Weights } from "./
 interface Layer {
   weight: Tensor;
   bias: Float32Array;
-  /** LayerNorm's. */
+  /** Scale and offset of the LayerNorm. */
   gain: Float32Array;
   shift: Float32Array;
 }
@@ -17,7 +17,7 @@ interface Tower {
   bias: Float32Array;
 }
 
-/** What an exported policy chooses. */
+/** The choice of an exported policy. */
 export interface Choice {
   action: number;
   name: string;
@@ -28,12 +28,12 @@ export interface Choice {
 const POLICY = "network.module.policy";
 const VALUE = "network.module.value";
 
-/** embedding → 256 → 256 → 128 → actions, as the service computes it, to 1e-5. */
+/** The network embedding → 256 → 256 → 128 → actions; its outputs agree with the service's to 1e-5. */
 export class ExportedPolicy {
-  /** Numbers it sees. */
+  /** Length of the embedding. */
   readonly size: number;
   readonly actions: readonly string[];
-  /** The encoder of its embeddings, if the file names it. */
+  /** Name of the encoder of the embeddings, if the file contains it. */
   readonly encoder: string | undefined;
   private readonly policy: Tower;
   private readonly value: Tower | undefined;
@@ -46,12 +46,12 @@ export class ExportedPolicy {
     const named = weights.metadata["actions"];
     this.actions = actions ?? (named ? (JSON.parse(named) as string[]) : Array.from({ length: count }, (_, i) => `${i}`));
     if (this.actions.length !== count) {
-      throw new SurefootError(`the weights are for ${count} actions, ${this.actions.length} are named`);
+      throw new SurefootError(`the weights are for ${count} actions but ${this.actions.length} names were passed`);
     }
     this.encoder = weights.metadata["encoder"];
   }
 
-  /** From the bytes of a version's weights.safetensors, or of a file that `exportPolicy` made. */
+  /** Read the weights.safetensors of a version, or a file written by `exportPolicy`. */
   static read(file: Uint8Array, actions?: readonly string[]): ExportedPolicy {
     return new ExportedPolicy(readSafetensors(file), actions);
   }
@@ -60,10 +60,10 @@ export class ExportedPolicy {
     return through(this.policy, this.checked(embedding));
   }
 
-  /** Every action's probability; what the mask forbids has none. */
+  /** Return the probability of every action; 0 where the mask is false. */
   distribution(embedding: ArrayLike<number>, mask?: readonly boolean[]): number[] {
     if (mask && (mask.length !== this.actions.length || !mask.includes(true))) {
-      throw new SurefootError(`the mask has ${this.actions.length} entries, at least one of them true`);
+      throw new SurefootError(`the mask has ${mask.length} entries, ${mask.filter(Boolean).length} of them true; it needs ${this.actions.length}, at least one true`);
     }
     const logits = Array.from(this.logits(embedding), (x, action) => (mask?.[action] === false ? -Infinity : x));
     const most = Math.max(...logits);
@@ -72,13 +72,13 @@ export class ExportedPolicy {
     return spread.map((x) => x / sum);
   }
 
-  /** What is to be expected; only where the critic was exported too. */
+  /** Return the critic's estimate of the reward. Throws if the file has no critic. */
   expected(embedding: ArrayLike<number>): number {
     if (!this.value) throw new SurefootError("this file has no critic; read a version's own weights.safetensors");
     return through(this.value, this.checked(embedding))[0] as number;
   }
 
-  /** An action: drawn with `draw` in [0, 1), or the likeliest where none is given. */
+  /** Choose an action: the most probable one, or a sample if `draw`, a uniform number in [0, 1), is passed. */
   choose(embedding: ArrayLike<number>, options: { mask?: readonly boolean[]; draw?: number } = {}): Choice {
     const distribution = this.distribution(embedding, options.mask);
     let action = distribution.indexOf(Math.max(...distribution));
@@ -93,29 +93,29 @@ export class ExportedPolicy {
 
   private checked(embedding: ArrayLike<number>): Float32Array {
     if (embedding.length !== this.size) {
-      throw new SurefootError(`${embedding.length} numbers; this policy sees ${this.size}`);
+      throw new SurefootError(`the embedding has ${embedding.length} numbers; this policy needs ${this.size}`);
     }
     const row = Float32Array.from(embedding);
-    if (!row.every(Number.isFinite)) throw new SurefootError("the embedding holds NaN or infinity");
+    if (!row.every(Number.isFinite)) throw new SurefootError("the embedding contains NaN or infinity");
     return row;
   }
 }
 
-/** A version's weights.safetensors without its critic, with the names of its actions: all that deciding needs. */
+/** Return a version's weights.safetensors without the critic and with the names of its actions: all that `ExportedPolicy` needs. */
 export function exportPolicy(file: Uint8Array, about: { actions: readonly string[]; encoder: string }): Uint8Array {
   const { tensors } = readSafetensors(file);
-  const kept = new Map([...tensors].filter(([name]) => name.startsWith(POLICY)));
+  const policyTensors = new Map([...tensors].filter(([name]) => name.startsWith(POLICY)));
   const metadata = { format: "pt", actions: JSON.stringify(about.actions), encoder: about.encoder };
-  const made = { tensors: kept, metadata };
-  new ExportedPolicy(made);
-  return writeSafetensors(made);
+  const weights = { tensors: policyTensors, metadata };
+  new ExportedPolicy(weights); // throws if a tensor is missing
+  return writeSafetensors(weights);
 }
 
 function tower({ tensors }: Weights, name: string): Tower {
   const named = (end: string): Tensor => {
     const found = tensors.get(`${name}.${end}`);
     if (!found) throw new SurefootError(`the weights have no ${name}.${end}; this is not a policy of the service`);
-    if (!found.data.every(Number.isFinite)) throw new SurefootError(`${name}.${end} holds NaN or infinity`);
+    if (!found.data.every(Number.isFinite)) throw new SurefootError(`${name}.${end} contains NaN or infinity`);
     return found;
   };
   const layers: Layer[] = [];

@@ -1,4 +1,4 @@
-/** Learning which mutation makes a prompt better. Node only: it starts a server. */
+/** Learn which mutations improve prompts. Node only, because it starts a server. */
 
 export type * from "./experience.js";
 export { RLInterface } from "./interface.js";

@@ -1,4 +1,4 @@
-/** Files of weights: a header in JSON, then numbers. Nothing in them is ever executed. */
+/** Read and write safetensors files: a JSON header followed by numbers. Reading one never executes code. */
 
 import { SurefootError } from "./errors.js";
 
@@ -9,7 +9,6 @@ export interface Tensor {
 
 export interface Weights {
   tensors: Map<string, Tensor>;
-  /** The metadata of the file. */
   metadata: Record<string, string>;
 }
 
@@ -19,7 +18,7 @@ interface Entry {
   data_offsets: [number, number];
 }
 
-/** All tensors of float32; others are left out. */
+/** Return the float32 tensors of a file; other types are skipped. */
 export function readSafetensors(file: Uint8Array): Weights {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const size = file.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
@@ -46,7 +45,7 @@ export function readSafetensors(file: Uint8Array): Weights {
   return { tensors, metadata: metadata as Record<string, string> };
 }
 
-/** A safetensors file of float32. */
+/** Return the bytes of a safetensors file with float32 tensors. */
 export function writeSafetensors(weights: Weights): Uint8Array {
   const header: Record<string, unknown> = { __metadata__: weights.metadata };
   let end = 0;
@@ -60,9 +59,9 @@ export function writeSafetensors(weights: Weights): Uint8Array {
   const view = new DataView(file.buffer);
   view.setBigUint64(0, BigInt(head.length), true);
   file.set(head, 8);
-  let place = 8 + head.length;
+  let offset = 8 + head.length;
   for (const { data } of weights.tensors.values()) {
-    for (const value of data) view.setFloat32((place += 4) - 4, value, true);
+    for (const value of data) view.setFloat32((offset += 4) - 4, value, true);
   }
   return file;
 }

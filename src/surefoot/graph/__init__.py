@@ -30,23 +30,7 @@ if TYPE_CHECKING:
     from surefoot.graph.spec.text import save_graph as save_graph
     from surefoot.graph.templates import template as template
 
-_load, _names = lazy_names(
-    __name__,
-    {
-        **dict.fromkeys(("ABSENT", "Delay", "Graph"), "spec.model"),
-        **dict.fromkeys(("Array", "Number", "Obs", "Table", "Trigger", "node"), "custom_node"),
-        **dict.fromkeys(("Break", "Interpreter"), "run.interpreter"),
-        **dict.fromkeys(("load_graph", "parse_graph", "save_graph"), "spec.text"),
-        "Compiled": "run.compiled",
-        "History": "spec.ops",
-        "QueueEngine": "run.queues",
-        "check": "spec.check",
-        "from_program": "import_.program",
-        "template": "templates",
-        "to_script": "export.script",
-        "to_standalone": "export.standalone",
-    },
-)
+_load, _names = lazy_names(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,8 @@ from surefoot.core.batch import Batch
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
-from surefoot.learn.choose_path import choose_path
+from surefoot.learn.checkpoint.typed_state import LearnerState, restoring, typed
+from surefoot.learn.choose_path import choose_path, refuse_if_required, supported
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.optimizer import Optimizer, critic_of
 from surefoot.learn.rate_control import Knobs, Pace
@@ -70,8 +71,9 @@ class Learner:
         """Shuffles the minibatches, nothing else."""
         self.by_torch = make_update(policy, self.optimizer, config, self.generator, self.device)
         self.native, self.path_reason = choose_path(policy, self.optimizer, config, self.generator)
-        """The kernel's implementation if it can learn this policy, else None; and the reason."""
+        """The kernel's implementation if it could learn this policy when the learner was made, else None; and the reason."""
         self.steps: Implementation[Any] = self.native or self.by_torch
+        """The implementation in use. `update` chooses anew: a policy may have been changed since."""
         self.pace, self.values = Pace(config), ValueScale(policy, normalize=config.normalize_value)
         if config.temperature != 1.0:
             discrete_heads(policy)  # raises if the policy has none
@@ -82,7 +84,7 @@ class Learner:
     @property
     def path(self) -> str:
         """Return "native" if the kernel learns, "torch" otherwise."""
-        return "torch" if self.native is None else "native"
+        return "native" if self.steps is self.native else "torch"
 
     @property
     def policy_version(self) -> int:
@@ -99,6 +101,17 @@ class Learner:
         """Set the policy to its sampling temperature within the block, for collecting a rollout."""
         temperature = self.knobs(progress).temperature
         return nullcontext() if temperature == 1.0 else at_temperature(self.policy, temperature)
+
+    def _choose_steps(self) -> None:
+        """Bring kernel and optimiser in line with the policy as it is now, or let torch learn and say why."""
+        reason = None if self.native is None else self.native.refresh()
+        steps: Implementation[Any] = self.by_torch
+        if self.native is not None:
+            self.path_reason = supported() if reason is None else refuse_if_required(self.config, reason)
+            steps = self.native if reason is None else self.by_torch
+        if steps is self.by_torch:
+            self.optimizer.follow(self.policy.parameters(), critic=critic_of(self.policy, self.config))
+        steps.bad_in_a_row, self.steps = self.steps.bad_in_a_row, steps
 
     def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
         """Learn from one rollout and return what was measured. Raise before any change if a number in it is bad.
@@ -117,6 +130,7 @@ class Learner:
         lag = self.policy_version - int(versions.min())
         begin = time.perf_counter()
         self._refuse_bad(rollout, valid)
+        self._choose_steps()
         # The ratio compares log-probs at the temperature that the actions were sampled at.
         with self.acting(progress):
             # Advantages A_t and targets A_t + V(s_t) by GAE, before any weight changes.
@@ -134,7 +148,7 @@ class Learner:
             self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
         # Only now: a normaliser that moved during the update would make the first ratio differ from 1.
-        if self.native is None or self.native.net.flatten.normalizer is not None:
+        if self.native is None or self.path == "torch" or self.native.net.flatten.normalizer is not None:
             rows = {n: x.reshape(-1, *x.shape[2:]) if complete else x[valid] for n, x in rollout.obs.items()}
             self.policy.absorb(rows)
         return UpdateReport(
@@ -219,13 +233,13 @@ class Learner:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
-        self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
-        saved = state["learner"]
-        self.updates, self.total_updates = saved["updates"], saved["total_updates"]
-        self.lr_scale, self.steps.bad_in_a_row = saved["lr_scale"], saved["bad_in_a_row"]
-        self.rollbacks_in_a_row = saved["rollbacks_in_a_row"]
-        # Checkpoints from before adaptive_kl and normalize_value have neither entry.
-        self.pace.kl_scale = saved.get("kl_scale", 1.0)
-        self.values.set_state(saved.get("values", {}))
-        self.generator.set_state(torch.as_tensor(saved["generator"]))
+        """Restore what `state` returned; raise `CheckpointCorrupt` if a value is missing or out of range."""
+        saved = typed(state, "learner", LearnerState)
+        with restoring("optimizer"):
+            self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
+            self.generator.set_state(torch.as_tensor(saved.generator))
+        self.updates, self.total_updates = saved.updates, saved.total_updates
+        self.lr_scale, self.steps.bad_in_a_row = saved.lr_scale, saved.bad_in_a_row
+        self.rollbacks_in_a_row = saved.rollbacks_in_a_row
+        self.pace.kl_scale = saved.kl_scale
+        self.values.set_state(saved.values)

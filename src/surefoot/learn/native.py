@@ -23,6 +23,7 @@ from surefoot.learn.report_builder import COLUMNS, GradientSteps, Table
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
+from surefoot.nets.kernel_support import why_not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,47 @@ class NativeUpdate:
         self, policy: ActorCritic, optimizer: Optimizer, config: PPOConfig, generator: torch.Generator
     ) -> None:
         self.net = KernelNet(policy)
+        self._memory: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()
+        """The containers of the optimiser and what was in them when the kernel got the addresses."""
+        self._addresses: list[int] = []
         self.optimizer, self.config, self.generator = optimizer, config, generator
         self.bad_in_a_row = 0
         """Non-finite gradient steps since the last finite one."""
         self._order = torch.empty((config.epochs, 0), dtype=torch.int64)
         """[epochs, samples]: buffer for the shuffled order; reused while rollouts have the same size."""
+
+    def refresh(self) -> str | None:
+        """Make the kernel use the policy and the optimiser as they are now; return why it cannot, or None."""
+        if self.net.unchanged() and self._optimizer_unchanged():
+            return None
+        policy = self.net.policy
+        if (reason := why_not(policy)) is not None:
+            return reason
+        self.optimizer.follow(policy.parameters())
+        if not self.net.unchanged():
+            self.net = KernelNet(policy, self.net.instruction_set)
+        slots = self._slots()
+        self.net.point(slots)
+        state: dict[str, Any] = vars(self.optimizer)
+        containers: list[Any] = [state, *(x for x in state.values() if isinstance(x, dict | list))]
+        containers += self.optimizer.slots.values()
+        self._memory = tuple(containers), tuple(tuple(x.values() if isinstance(x, dict) else x) for x in containers)
+        self._addresses = self._slot_addresses()
+        return None
+
+    def _optimizer_unchanged(self) -> bool:
+        return self.net.kernel.holds(*self._memory) and self._slot_addresses() == self._addresses
+
+    def _slot_addresses(self) -> list[int]:
+        optimizer = self.optimizer
+        return [x.data_ptr() for each in (*optimizer.slots.values(), optimizer.steps) for x in each]
+
+    def _slots(self) -> dict[int, tuple[torch.Tensor, ...]]:
+        """Return {id of a parameter: its first slot, its second slot (empty if none) and its step count}."""
+        first, *more = [self.optimizer.slots[name] for name in SLOTS[self.config.optimizer]]
+        second = more[0] if more else [torch.empty(0)] * len(first)
+        rows = zip(self.optimizer.parameters, first, second, self.optimizer.steps, strict=True)
+        return {id(p): (a, b, step) for p, a, b, step in rows}
 
     def prepare(self, rollout: Rollout, valid: np.ndarray) -> tuple[NativeBatch, dict[str, Any]]:
         """Return the batch with advantages and targets, and the moments of the rollout for the report."""
@@ -102,13 +139,11 @@ class NativeUpdate:
 
     def copy(self) -> Callable[[], None]:
         """Save weights and optimiser slots in the kernel, and return a function that restores them."""
-        # Looked up for every update: loading a checkpoint or moving the policy can replace tensors.
-        self.net.point(self._slot_addresses)
         self.net.kernel.net_save(self.net.net)
         return lambda: self.net.kernel.net_restore(self.net.net)
 
     def learn(self, batch: NativeBatch, knobs: Knobs) -> GradientSteps:
-        """Run all epochs in one call. Call `copy` before: it also looks up the addresses of all tensors."""
+        """Run all epochs in one call. Call `refresh` before: it looks up the addresses of all tensors."""
         config, samples = self.config, len(batch.value)
         advantage = batch.advantage
         if config.normalize_advantage == "batch":
@@ -175,15 +210,6 @@ class NativeUpdate:
     def sample_size(self, batch: NativeBatch) -> float:
         """Return the effective sample size under the importance ratio, as a share of the batch."""
         log_prob = np.empty_like(batch.log_prob)
-        self.net.point(self._slot_addresses)
         self.net.kernel.net_log_probs(self.net.net, len(log_prob), batch.features, batch.action, batch.mask, log_prob)
         ratio = np.clip(log_prob - batch.log_prob, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
         return float(effective_sample_size(torch.from_numpy(ratio)))
-
-    def _slot_addresses(self) -> dict[int, tuple[int, int, int]]:
-        """Return {id of a parameter: addresses of its first slot, second slot (0 if none) and step count}."""
-        optimizer, slots = self.optimizer, [self.optimizer.slots[name] for name in SLOTS[self.config.optimizer]]
-        return {
-            id(p): (slots[0][i].data_ptr(), slots[1][i].data_ptr() if len(slots) > 1 else 0, steps.data_ptr())
-            for i, (p, steps) in enumerate(zip(optimizer.parameters, optimizer.steps, strict=True))
-        }

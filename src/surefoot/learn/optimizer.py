@@ -51,6 +51,13 @@ def critic_of(policy: object, config: PPOConfig) -> list[nn.Parameter]:
     return parameters
 
 
+def _beside(slot: Tensor, parameter: Tensor) -> Tensor:
+    """Return the slot with the dtype, device and layout of its parameter; an empty one if it has another shape."""
+    if slot.shape != parameter.shape:
+        return torch.zeros_like(parameter)
+    return slot.to(parameter).contiguous()
+
+
 class Optimizer:
     """Adam, AdamW, SGD or RMSprop over a fixed list of parameters; one learning rate, times a factor for `critic`."""
 
@@ -59,13 +66,41 @@ class Optimizer:
     ) -> None:
         self.config = config
         self.parameters = [p for p in parameters if p.requires_grad]
-        scaled = {id(p) for p in critic}
-        self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in scaled])]
-        if scaled:
-            self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in scaled]))
+        self._group(critic)
         self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in SLOTS[config.optimizer]}
         # torch's fused and foreach optimisers count steps in one float32 tensor per parameter.
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
+
+    def _group(self, critic: Iterable[nn.Parameter]) -> None:
+        scaled = {id(p) for p in critic}
+        self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in scaled])]
+        if scaled:
+            scale = self.config.critic_lr_scale
+            self.groups.append((scale, [i for i, p in enumerate(self.parameters) if id(p) in scaled]))
+
+    @torch.no_grad()
+    def follow(self, parameters: Iterable[nn.Parameter], *, critic: Iterable[nn.Parameter] = ()) -> None:
+        """Adopt the parameters of a policy that was changed: new ones get empty slots, moved ones their slots beside them.
+
+        A parameter that was frozen since keeps its slots, and stays where it is: it gets no gradient.
+        """
+        before = {id(p): i for i, p in enumerate(self.parameters)}
+        now = [p for p in parameters if p.requires_grad or id(p) in before]
+        if list(map(id, now)) != list(before):
+            old, self.parameters = self.parameters, now
+            for name, slots in self.slots.items():
+                self.slots[name] = [slots[before[id(p)]] if id(p) in before else torch.zeros_like(p) for p in now]
+            new = (torch.zeros((), dtype=torch.float32, device=p.device) for p in now)
+            self.steps = [
+                self.steps[before[id(p)]] if id(p) in before else step for p, step in zip(now, new, strict=True)
+            ]
+            self._group(critic)
+            del old  # until here: a new parameter must not get the id of an old one
+        for i, p in enumerate(self.parameters):
+            for slots in self.slots.values():
+                slots[i] = _beside(slots[i], p)
+            if self.steps[i].device != p.device or self.steps[i].dtype != torch.float32 or self.steps[i].dim():
+                self.steps[i] = self.steps[i].float().max().to(p.device)
 
     def zero_grad(self) -> None:
         """Drop the gradients: with None instead of 0 the next backward writes instead of adding."""

@@ -44,22 +44,26 @@ class ValueScale:
     """
 
     def __init__(self, policy: Policy, *, normalize: bool, moments: Moments = _moments) -> None:
-        self.layer: nn.Linear | None = None
-        self.moments = moments
+        self.policy, self.normalize, self.moments = policy, normalize, moments
         self.mean, self.std, self.count = 0.0, 1.0, 0.0
-        if normalize:
-            layers = [m.value_out for m in policy.modules() if isinstance(m, Trunks)]
-            if len(layers) != 1:
-                raise ConfigError(
-                    "normalize_value=True scales the last layer of the standard critic, which this policy does not have; "
-                    "set normalize_value to False, scale the values in your network, or set normalize_reward"
-                )
-            self.layer = layers[0]
+        self.layer()
+
+    def layer(self) -> nn.Linear | None:
+        """Return the critic's last layer, which is looked up in every update: it may have been replaced; None if unused."""
+        if not self.normalize:
+            return None
+        layers = [m.value_out for m in self.policy.modules() if isinstance(m, Trunks)]
+        if len(layers) != 1:
+            raise ConfigError(
+                "normalize_value=True scales the last layer of the standard critic, which this policy does not have; "
+                "set normalize_value to False, scale the values in your network, or set normalize_reward"
+            )
+        return layers[0]
 
     @contextmanager
     def learning(self, batch: AnyBatch) -> Generator[AnyBatch]:
         """Yield the batch in the critic's units, and keep the last layer divided until the block ends."""
-        layer = self.layer
+        layer = self.layer()
         if layer is None:
             yield batch
             return

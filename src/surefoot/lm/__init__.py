@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot._lazy import lazy_names
-from surefoot._moved import warn_moved
 
 if TYPE_CHECKING:
     from surefoot.lm.config import LMConfig as LMConfig
@@ -22,27 +20,4 @@ if TYPE_CHECKING:
     from surefoot.lm.sampling.sampler import generate as generate
     from surefoot.lm.training import LMTraining as LMTraining
 
-_load, __dir__ = lazy_names(
-    __name__,
-    {
-        "Backbone": "policy.backbone",
-        "Constitution": "constitution.principles",
-        "LMConfig": "config",
-        "LMPolicy": "policy.policy",
-        "LMTraining": "training",
-        "RewardModel": "rewards.reward_model",
-        "Sampling": "sampling.sampler",
-        "ValueModel": "rewards.reward_model",
-        "generate": "sampling.sampler",
-        "load_backbone": "policy.loading",
-        "scorer": "rewards.scoring",
-        "train_reward_model": "rewards.reward_fit",
-    },
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "PPOTrainer":  # until the next release
-        warn_moved("surefoot.lm.PPOTrainer", "surefoot.compat.constitutional_ai.PPOTrainer")
-        return import_module("surefoot.compat.constitutional_ai").PPOTrainer
-    return _load(name)
+__getattr__, __dir__ = lazy_names(__name__)

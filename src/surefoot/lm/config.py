@@ -23,11 +23,12 @@ class LMConfig(Config):
 
     algorithm: str = knob(
         "ppo",
-        "ppo learns a critic; rloo and grpo compare several responses per prompt instead.",
-        choice("ppo", "rloo", "grpo"),
+        "ppo learns a critic; rloo and grpo compare several responses per prompt instead; dpo and ipo (`lm dpo`) learn from "
+        "preference pairs.",
+        choice("ppo", "rloo", "grpo", "dpo", "ipo"),
     )
     steps: int = knob(100, "Rollouts and updates in the run.", AT_LEAST_ONE)
-    prompts: int = knob(8, "Prompts in one rollout.", AT_LEAST_ONE)
+    prompts: int = knob(8, "Prompts in one rollout; with dpo and ipo, pairs per step.", AT_LEAST_ONE)
     group: int = knob(1, "Responses per prompt; rloo and grpo need at least 2.", AT_LEAST_ONE)
     max_new_tokens: int = knob(64, "The longest response, in tokens.", AT_LEAST_ONE)
     min_new_tokens: int = knob(0, "A response cannot end before this many tokens.", integer(NOT_NEGATIVE))
@@ -39,6 +40,11 @@ class LMConfig(Config):
         real(Interval(0, 1, open_low=True)),
     )
     rows: int = knob(32, "Responses written in parallel.", AT_LEAST_ONE)
+    chat: str = knob(
+        "auto",
+        "Whether plain prompts go through the tokenizer's chat template: auto (if it has one), never or always.",
+        choice("auto", "never", "always"),
+    )
 
     train: str = knob("lora", "What learns: adapters, all weights, or nothing.", choice("lora", "full", "none"))
     rank: int = knob(8, "Rank of the adapters.", AT_LEAST_ONE)
@@ -82,7 +88,12 @@ class LMConfig(Config):
         "Estimator of the KL: k1 or exact in the reward; k2, k3 or exact in the loss.",
         choice("k1", "k2", "k3", "exact"),
     )
-    beta: float = knob(0.05, "Weight of the KL, per nat.", real(NOT_NEGATIVE))
+    beta: float = knob(
+        0.05, "Weight of the KL, per nat; with dpo and ipo the same weight in their closed form.", real(NOT_NEGATIVE)
+    )
+    label_smoothing: float = knob(
+        0.0, "With dpo: the share of pairs that are assumed to be labelled the wrong way round.", real(Interval(0, 0.5))
+    )
     kl_target: float | None = knob(
         None,
         "Target of the KL in nats per response, which an adaptive controller of beta keeps; none: beta is constant.",
@@ -109,6 +120,11 @@ class LMConfig(Config):
         0.0, "Subtracted from the score of a response without an end token.", real(NOT_NEGATIVE)
     )
     length_penalty: float = knob(0.0, "Subtracted from the score per token.", real(NOT_NEGATIVE))
+    fluency_weight: float = knob(
+        0.0,
+        "Weight of the reference's mean log-prob per token in the score: responses that the base model finds unlikely lose.",
+        real(NOT_NEGATIVE),
+    )
     reward_timeout: float = knob(300.0, "Timeout of a reward function, in seconds.", real(POSITIVE))
 
     judge_every: int = knob(
@@ -139,7 +155,7 @@ class LMConfig(Config):
         """Raise `ConfigError` if settings contradict each other."""
         if self.kl_in != "off":
             require_kl(self.kl_in, self.kl)
-        if self.algorithm != "ppo" and self.group < 2:
+        if self.algorithm in ("rloo", "grpo") and self.group < 2:
             raise ConfigError(
                 f"algorithm is {self.algorithm} with group={self.group}; it compares responses to one prompt, "
                 "so group must be 2 or more"
@@ -147,6 +163,13 @@ class LMConfig(Config):
         # The controller prices the KL per response in the reward; in the loss it would have no effect.
         if self.kl_target is not None and self.kl_in != "reward":
             raise ConfigError(f"kl_target needs kl_in='reward'; it is {self.kl_in!r}")
+        if self.algorithm in ("dpo", "ipo"):
+            if self.beta == 0.0:
+                raise ConfigError(f"beta is 0, which is no limit at all in {self.algorithm}; set a number above 0")
+            if self.kl_budget is not None:
+                raise ConfigError(
+                    f"kl_budget is measured on rollouts, which {self.algorithm} has none of; set nll_limit"
+                )
         if self.algorithm == "grpo" and self.kl_in == "reward":
             raise ConfigError("grpo has its KL in the loss; set kl_in=loss with kl=k3, or kl_in=off")
         # Raises if the sampling settings contradict each other.
@@ -208,6 +231,6 @@ class LMConfig(Config):
         if self.kl_in == "loss":
             base = base.replace(kl_coef=self.beta)
         # The group's comparison is the advantage: with these settings GAE hands it through unchanged.
-        if self.algorithm != "ppo":
+        if self.algorithm in ("rloo", "grpo"):
             base = base.replace(gamma=1.0, lam=1.0, vf_coef=0.0, value_clip=None, normalize_advantage="off")
         return base

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -20,6 +21,8 @@ Talk = str | Sequence[dict[str, str]]
 # Column names of the prompt in common datasets (Hugging Face's trl, Alpaca, OpenAI's chat format).
 PROMPT_NAMES = ("prompt", "text", "question", "instruction", "messages", "query")
 ROLES = ("system", "user", "assistant")
+# How hh-rlhf writes conversations as one text.
+_TURN = re.compile(r"\n\n(Human|Assistant):")
 Row = TypeVar("Row")
 
 
@@ -34,10 +37,20 @@ class PreferencePair:
     """Least difference of scores that the fit asks for."""
 
 
+def read_rows(path: Path | str) -> list[dict[str, Any]]:
+    """Return the rows of a .txt (one prompt per line), .jsonl, .csv or .parquet file, all columns.
+
+    The prompt, plain text or chat messages, is called `prompt` in every row, whatever its column was called.
+    """
+    rows = [
+        {**(row if isinstance(row, dict) else {}), "prompt": _prompt(row, where)} for where, row in _rows(Path(path))
+    ]
+    return _require(rows, path, "prompts")
+
+
 def read_prompts(path: Path | str) -> list[Talk]:
-    """Return the prompts of a .txt (one per line), .jsonl, .csv or .parquet file: plain text, or chat messages."""
-    prompts = [_prompt(row, where) for where, row in _rows(Path(path))]
-    return _require(prompts, path, "prompts")
+    """Return the prompts of `read_rows` alone."""
+    return [row["prompt"] for row in read_rows(path)]
 
 
 def read_pairs(path: Path | str) -> list[PreferencePair]:
@@ -170,6 +183,22 @@ def write_jsonl(path: Path | str, rows: Sequence[dict[str, Any]]) -> Path:
 def as_text(talk: Talk) -> str:
     """Return a prompt for people: the plain text, or the last message of a conversation."""
     return talk if isinstance(talk, str) else talk[-1]["content"]
+
+
+def messages_of(talk: Talk) -> list[dict[str, str]]:
+    """Return a prompt as messages. Plain text is one message of the user; a transcript as in hh-rlhf is split into turns."""
+    if not isinstance(talk, str):
+        return [dict(message) for message in talk]
+    turns = _TURN.split(talk)
+    if len(turns) < 3 or turns[0].strip():
+        return [{"role": "user", "content": talk}]
+    roles = {"Human": "user", "Assistant": "assistant"}
+    # The last turn is the assistant's and still empty.
+    return [
+        {"role": roles[who], "content": text.strip()}
+        for who, text in zip(turns[1::2], turns[2::2], strict=True)
+        if text.strip()
+    ]
 
 
 @dataclass(slots=True)

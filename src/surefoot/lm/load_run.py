@@ -11,12 +11,13 @@ from safetensors.torch import load_file, save_file
 
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_model
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import RewardFit
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
+from surefoot.lm.rewards.text_reward import TextReward
+from surefoot.lm.run import saved_config
 from surefoot.nets.policy import load_weights
 from surefoot.train.rundir.rundir import RunDir
 
@@ -26,7 +27,7 @@ def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = 
     spec = directory.read_header()["spec"]
     if "lm" not in spec:
         raise ConfigError(f"{directory.path} is not a language run")
-    config = LMConfig.from_json(spec["lm"])
+    config = saved_config(spec)
     backbone, tokenizer = load_backbone(spec["model"], config, device=device)
     critic = NoCritic() if config.algorithm != "ppo" else None
     policy = LMPolicy(backbone, critic=critic, temperature=config.temperature)
@@ -35,7 +36,7 @@ def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = 
         path = path / (checkpoint if checkpoint == "best" else f"{int(checkpoint):06d}")
     loaded = load_checkpoint(path)
     load_weights(policy, loaded.parts["weights"])
-    return policy, Speech(tokenizer, backbone.model), loaded.step
+    return policy, Speech(tokenizer, backbone.model, chat=config.chat), loaded.step
 
 
 def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base: str, fit: RewardFit) -> Path:
@@ -59,10 +60,15 @@ def reward_base(folder: Path | str) -> str | None:
 
 
 def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_name: str = "") -> Any:
-    """Return a reward module. With a frozen trunk of the same base model it shares the backbone `beside`."""
+    """Return a reward module, or a function of conversations if it is a model on text features.
+
+    With a frozen trunk of the same base model a module shares the backbone `beside`.
+    """
     folder = Path(folder)
     try:
         about = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        if about.get("kind") == "text":
+            return TextReward.load(folder, device=beside.device if beside is not None else "cpu")
         state = load_file(folder / "reward.safetensors")
     except (OSError, ValueError) as why:
         raise ConfigError(f"{folder} holds no reward model: {why}") from why

@@ -17,15 +17,17 @@ from surefoot.errors import ConfigError, SurefootError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
+from surefoot.lm.config import LMConfig
+from surefoot.lm.dpo import DPOTraining
 from surefoot.lm.training import LMStep, LMTraining
 from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import sentence
 from surefoot.telemetry.doctor.rules import Rule, read_rules, shipped_rules
 from surefoot.telemetry.schema import EndReason
-from surefoot.telemetry.writer import Recorder, truncate_after
+from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.diagnose.diagnostics import resident
-from surefoot.train.run import git_commit, versions
-from surefoot.train.rundir.recorder import Keep, open_recorder
+from surefoot.train.rundir.recorder import RecordingOptions, open_recorder
+from surefoot.train.rundir.run_header import git_commit, versions
 from surefoot.train.rundir.rundir import RunDir
 
 # Rules about episodes, returns and observations: a language run has none. Its own rules cover repetition and entropy.
@@ -42,7 +44,12 @@ class LMRun:
     """A run directory while it trains: iterate `steps`, then call `close`."""
 
     def __init__(
-        self, directory: RunDir, training: LMTraining, recorder: Recorder, lock: RunLock, doctor: LiveDoctor
+        self,
+        directory: RunDir,
+        training: LMTraining | DPOTraining,
+        recorder: Recorder,
+        lock: RunLock,
+        doctor: LiveDoctor,
     ) -> None:
         self.directory, self.training, self.recorder = directory, training, recorder
         self.lock, self.doctor = lock, doctor
@@ -128,17 +135,26 @@ class LMRun:
             self.lock.__exit__(None, None, None)
 
 
-def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
+def create(
+    directory: RunDir,
+    training: LMTraining | DPOTraining,
+    *,
+    about: dict[str, Any],
+    command: Sequence[str] = (),
+    mirrors: Sequence[Mirror] = (),
+) -> LMRun:
     """Start a run in an empty directory. `about` names model, prompts and reward, which a resumed run compares."""
     # Held until `LMRun.close`, hence no with block.
     lock = RunLock(directory.path).__enter__()
+    verb = "dpo" if isinstance(training, DPOTraining) else "ppo"
     try:
         header = {
             "name": directory.name,
-            "resume": f"surefoot lm ppo --resume {directory.name} --reward …",
+            "resume": f"surefoot lm {verb} --resume {directory.name}" + (" --reward …" if verb == "ppo" else ""),
             "spec": {
                 **about,
                 "env": "language",
+                "chat_template": training.speech.chat,
                 "seed": training.config.seed,
                 "lm": training.config.to_json(),
                 "ppo": training.ppo.to_json(),
@@ -150,13 +166,20 @@ def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
         replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())
-        return _open(directory, training, lock, about, command)
+        return _open(directory, training, lock, about, command, mirrors)
     except BaseException:
         lock.__exit__(None, None, None)
         raise
 
 
-def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
+def resume(
+    directory: RunDir,
+    training: LMTraining | DPOTraining,
+    *,
+    about: dict[str, Any],
+    command: Sequence[str] = (),
+    mirrors: Sequence[Mirror] = (),
+) -> LMRun:
     """Resume a run from its newest intact checkpoint, or from the start if it has none."""
     lock = RunLock(directory.path).__enter__()
     try:
@@ -174,7 +197,7 @@ def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
         # Steps after the checkpoint are repeated, so their records are removed.
         truncate_after(directory.telemetry, step)
         _cut_samples(directory.path / "samples.ndjson", step)
-        run = _open(directory, training, lock, about, command)
+        run = _open(directory, training, lock, about, command, mirrors)
         # The doctor compares with earlier updates, which are read from the file.
         run.doctor.catch_up(directory.telemetry)
         run.saved_at, run.notes = step, notes
@@ -184,7 +207,12 @@ def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
         raise
 
 
-def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any]) -> None:
+def saved_config(spec: dict[str, Any]) -> LMConfig:
+    """Return the settings of a run from its header. Runs of earlier versions never used the chat template."""
+    return LMConfig.from_json({"chat": "never", **spec["lm"]})
+
+
+def require_same(directory: RunDir, training: LMTraining | DPOTraining, about: dict[str, Any]) -> None:
     """Raise `ConfigError` for another model, other prompts or another config than the run's."""
     spec = directory.read_header()["spec"]
     if "lm" not in spec:
@@ -194,7 +222,7 @@ def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any])
             raise ConfigError(
                 f"{name} is {value!r} but the run was started with {spec.get(name)!r}; pass the same to resume"
             )
-    saved = spec["lm"]
+    saved = saved_config(spec).to_json()
     for name, value in training.config.to_json().items():
         # A run may be made longer, and saved more or less often.
         if saved.get(name) != value and name not in ("steps", "checkpoint_every", "keep_checkpoints"):
@@ -204,10 +232,15 @@ def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any])
 
 
 def _open(
-    directory: RunDir, training: LMTraining, lock: RunLock, about: dict[str, Any], command: Sequence[str]
+    directory: RunDir,
+    training: LMTraining | DPOTraining,
+    lock: RunLock,
+    about: dict[str, Any],
+    command: Sequence[str],
+    mirrors: Sequence[Mirror],
 ) -> LMRun:
     doctor = LiveDoctor(language_rules())
-    recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor])
+    recorder = open_recorder(directory, RecordingOptions(), record=True, mirrors=[doctor, *mirrors])
     recorder.header(
         env=f"language: {about.get('model', '')}",
         seed=training.config.seed,
@@ -216,8 +249,8 @@ def _open(
         command=command,
         threads=torch.get_num_threads(),
         exact=True,
-        path=training.learner.path,
-        path_reason=training.learner.path_reason,
+        path=training.path,
+        path_reason=training.path_reason,
         # Environment steps are tokens here; this is the most that the run can have.
         total_steps=training.config.steps * training.config.responses * training.config.max_new_tokens,
         git_commit=git_commit(Path.cwd()),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -22,15 +21,14 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.torch_update import TorchUpdate
 from surefoot.lm.config import LMConfig
 from surefoot.lm.data import Cursor as Cursor
-from surefoot.lm.data import Talk, as_text
+from surefoot.lm.held_out import HeldOut, reward_inputs, room_for_prompts
 from surefoot.lm.piecewise_update import PiecewiseUpdate
 from surefoot.lm.policy.backbone import Backbone
-from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.loading import Prompt, Speech
 from surefoot.lm.policy.policy import Critic, LMPolicy, NoCritic, ValueOf
-from surefoot.lm.rewards.fluency import Fluency, fluency
 from surefoot.lm.rewards.guards import Guards
 from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
-from surefoot.lm.rewards.rewards import ResponseDrift, RewardInputs, Rewards, ScoreScale, as_rewards
+from surefoot.lm.rewards.rewards import ResponseDrift, Rewards, ScoreScale, as_rewards
 from surefoot.lm.sampling.rollout import (
     ResponseBatch,
     consult,
@@ -42,9 +40,6 @@ from surefoot.lm.sampling.rollout import (
 )
 from surefoot.lm.sampling.sampler import Response, generate
 from surefoot.nets.policy import load_weights
-
-Judge = Callable[[list[str], list[str]], Sequence[float]]
-"""(prompts, responses) → one score per response; never learned from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,32 +71,33 @@ class LMTraining:
     Args:
         backbone: The language model that learns; without `reference` it is also the reference.
         tokenizer: Its Hugging Face tokenizer.
-        prompts: Texts, or conversations as lists of {"role", "content"}.
-        reward: A function of (prompt, response), a torch module, a list of them, or {name: (reward, weight)}.
+        prompts: Texts, conversations as lists of {"role", "content"}, or rows with the key "prompt" and others for rewards.
+        reward: A function of (prompt, response), a torch module, a list of them, or {name: (reward, weight)}. A function
+            receives what its parameters are called: prompt, response, conversation, row, or the plurals for the batch.
         config: The settings of the run.
         ppo: The settings of the learner; None: `config.ppo()`.
         critic: The source of the values; None: a linear head on the policy's hidden states.
         reference: A separate reference model for the KL; None: the backbone with its adapters off.
-        judge: A function of (prompts, responses) that returns held-out scores; the best weights by it are kept.
-        judge_prompts: Prompts for the judge.
+        judge: Like `reward`, but never learned from; the best weights by it are kept.
+        judge_prompts: Held-out prompts, for the judge and for the limits of fluency.
     """
 
     def __init__(
         self,
         backbone: Backbone,
         tokenizer: Any,
-        prompts: Sequence[Talk],
+        prompts: Sequence[Prompt],
         reward: Any,
         config: LMConfig,
         *,
         ppo: PPOConfig | None = None,
         critic: Critic | None = None,
         reference: Backbone | None = None,
-        judge: Judge | None = None,
-        judge_prompts: Sequence[Talk] = (),
+        judge: Any = None,
+        judge_prompts: Sequence[Prompt] = (),
     ) -> None:
         self.config, self.ppo = config, config.ppo() if ppo is None else config.follow(ppo)
-        self.speech = Speech(tokenizer, backbone.model)
+        self.speech = Speech(tokenizer, backbone.model, chat=config.chat)
         self.policy = LMPolicy(
             backbone,
             critic=NoCritic() if config.algorithm != "ppo" else critic,
@@ -119,8 +115,7 @@ class LMTraining:
             device=backbone.device,
             make_update=TorchUpdate if rows is None else partial(PiecewiseUpdate, columns_at_once=rows),
         )
-        room = None if backbone.context_length is None else backbone.context_length - config.max_new_tokens
-        self.prompts, self.prompt_ids, self.skipped = self.speech.usable(prompts, room)
+        self.prompts, self.skipped = self.speech.usable(prompts, room_for_prompts(backbone, config))
         # Reward modules mask the padding; the end token stands in where there is no pad token.
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.speech.eos[0]
         self.reward: Rewards = as_rewards(reward, timeout=config.reward_timeout, device=backbone.device, pad=pad)
@@ -132,9 +127,19 @@ class LMTraining:
         """Samples the responses, nothing else."""
         self.cursor = Cursor(len(self.prompts), torch.Generator().manual_seed(seed_for("prompts", config.seed)))
         self.steps, self.tokens = 0, 0
-        held_out = self.speech.usable(judge_prompts, room)[1] if judge_prompts else []
-        self.guards = Guards(config, self.policy, judge, held_out)
+        self.held_out = HeldOut(self.policy, self.speech, config, judge_prompts)
+        self.guards = Guards(config, self.policy, judge, len(self.held_out.prompts))
         self.stopped: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Return the implementation of the learner."""
+        return self.learner.path
+
+    @property
+    def path_reason(self) -> str:
+        """Return why it is used."""
+        return self.learner.path_reason
 
     @property
     def finished(self) -> bool:
@@ -148,9 +153,10 @@ class LMTraining:
         cursor = replace(self.cursor, order=list(self.cursor.order))
         chosen = [i for i in self.cursor.take(self.config.prompts) for _ in range(self.config.group)]
         try:
-            responses = self.respond([self.prompt_ids[i] for i in chosen])
+            prompts = [self.prompts[i] for i in chosen]
+            responses = self.respond([prompt.ids for prompt in prompts])
             generated = time.perf_counter()
-            inputs = self.reward_inputs(chosen, responses)
+            inputs = reward_inputs(self.speech, prompts, responses)
             raw, each = self.reward(inputs)
             if not np.isfinite(raw).any():
                 raise RewardError(f"none of {len(raw)} scores is a finite number; nothing of this step was learned")
@@ -193,7 +199,7 @@ class LMTraining:
         self.steps += 1
         self.tokens += int(stats["tokens"])
         learned = time.perf_counter()
-        judged, more = self.guards.after_update(self.steps, stats["score"], self._evaluate)
+        judged, more = self.guards.after_update(self.steps, stats["score"], self.held_out)
         self.stopped = stopped or judged
         notes += more
         if bad.any():
@@ -222,20 +228,14 @@ class LMTraining:
             keep_trunk=not self.config.packed,
         )
 
-    def reward_inputs(self, chosen: Sequence[int], responses: Sequence[Response]) -> RewardInputs:
-        """Return prompts and responses as rewards take them."""
-        return RewardInputs(
-            prompts=[as_text(self.prompts[i]) for i in chosen],
-            responses=[self.speech.text(r.tokens) for r in responses],
-            prompt_ids=[self.prompt_ids[i] for i in chosen],
-            response_ids=[self.speech.without_end(r.tokens) for r in responses],
-        )
-
     def _reward(self, batch: ResponseBatch, raw: np.ndarray) -> np.ndarray:
         """Return the rewards per token, [T, N]."""
         config = self.config
         score = self.scale(raw) - config.length_penalty * batch.length
         score = score - config.missing_eos_penalty * ~batch.ended
+        if config.fluency_weight:
+            total = np.where(batch.valid, batch.ref_log_prob, 0.0).sum(0)
+            score = score + config.fluency_weight * total / np.maximum(1, batch.length)
         beta = self.beta.beta if config.kl_in == "reward" else 0.0
         if config.algorithm == "ppo":
             decay = self.ppo.gamma * self.ppo.lam
@@ -243,18 +243,6 @@ class LMTraining:
         # Without a critic the KL belongs to the score of the response, before scores are compared.
         advantage = group_advantages(score - beta * batch.kl(), config.group, scale=config.algorithm == "grpo")
         return token_rewards(batch, advantage, beta=0.0, decay=1.0)
-
-    def _evaluate(self, prompts: Sequence[np.ndarray], by_reference: bool) -> tuple[list[str], list[str], Fluency]:
-        """Return prompts and responses as texts, and the responses' fluency."""
-        # The same random numbers each time, so that two evaluations differ by the policy alone.
-        generator = torch.Generator().manual_seed(seed_for("judge", self.config.seed))
-        with self.policy.reference() if by_reference else nullcontext():
-            responses = generate(self.policy, prompts, self.config.sampling, eos=self.speech.eos, generator=generator)
-        batch = lay_out(responses)
-        consult(self.policy, batch, exact_in_reward=False, exact_in_loss=False, rescore=False, values=False)
-        texts, tokens = [self.speech.text(r.tokens) for r in responses], [r.tokens for r in responses]
-        measured = fluency(tokens, texts, float(-batch.ref_log_prob[batch.valid].mean()))
-        return [self.speech.text(p) for p in prompts], texts, measured
 
     def state(self) -> dict[str, Any]:
         """Return the parts of a checkpoint."""
@@ -284,8 +272,8 @@ class LMTraining:
         self.steps, self.tokens, self.beta.beta = saved["steps"], saved["tokens"], saved["beta"]
         self.scale.set_state(saved["scale"])
         self.drift.first = dict(saved["drift"])
-        self.generator.set_state(_bytes(saved["generator"]))
-        self.cursor.generator.set_state(_bytes(saved["cursor"]))
+        self.generator.set_state(generator_state(saved["generator"]))
+        self.cursor.generator.set_state(generator_state(saved["cursor"]))
         self.cursor.order, self.cursor.passes = [int(i) for i in saved["order"]], saved["passes"]
         if any(i >= len(self.prompts) for i in self.cursor.order):
             raise ConfigError(
@@ -295,6 +283,7 @@ class LMTraining:
         self.guards.set_state(saved["guards"])
 
 
-def _bytes(state: Any) -> Tensor:
+def generator_state(state: Any) -> Tensor:
+    """Return the saved state of a generator as torch takes it."""
     # Loaded arrays may be read-only views, which torch's generators refuse.
     return torch.as_tensor(np.array(state) if isinstance(state, np.ndarray) else state)

@@ -23,7 +23,7 @@ except ImportError as error:
 
 def instruction_set() -> str:
     """Return the instruction set in use: the one that `SUREFOOT_KERNEL` names, or the machine's best."""
-    named = os.environ.get("SUREFOOT_KERNEL", "auto")
+    named = os.environ.get("SUREFOOT_KERNEL") or "auto"  # set but empty is not set
     return named if named != "auto" or kernel is None else kernel.instruction_sets()[0]
 
 

@@ -1,12 +1,12 @@
-"""The standard policy for the kernel: its shape, and the addresses of its tensors."""
+"""The standard policy for the kernel: its shape and the addresses of its tensors."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot import native
 from surefoot.errors import PolicyError
@@ -14,35 +14,36 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
 from surefoot.nets.continuous_heads import GaussianHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
-from surefoot.nets.networks import Trunks
+from surefoot.nets.kernel_support import containers_of, layers_of, why_not
 
 
 class KernelNet:
-    """A kernel network that reads and writes the weights of a policy. Call `learn.choose_path.why_not` first.
+    """A kernel network that reads and writes the weights of a policy; raises `PolicyError` for one it does not support.
 
     `SUREFOOT_KERNEL` selects the instruction set (avx512, avx2, base); the default is the machine's best.
     """
 
     def __init__(self, policy: ActorCritic, instruction_set: str | None = None) -> None:
-        kernel, network, config = native.kernel, policy.network, policy.config
-        assert kernel is not None
-        assert isinstance(network, Trunks)
+        kernel = native.kernel
+        if (reason := why_not(policy)) is not None:
+            raise PolicyError(f"{reason}; use path='torch'")
+        layers, head = layers_of(policy), policy.head
+        assert not isinstance(layers, str)
         assert policy.flatten is not None
         self.kernel, self.policy, self.flatten = kernel, policy, policy.flatten
-        head = policy.head
         if isinstance(head, GaussianHead):
             low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
             kind, sizes = "squashed" if isinstance(head, TanhHead) else "gaussian", (head.outputs,)
         else:
             kind, sizes, low, high = "categorical", head.choices(), None, None
-        critic = config.hidden if config.shared or config.critic_hidden is None else config.critic_hidden
+        self.instruction_set = instruction_set or native.instruction_set()
         self.net = kernel.net_new(
-            instruction_set=instruction_set or os.environ.get("SUREFOOT_KERNEL", "auto"),
+            instruction_set=self.instruction_set,
             inputs=self.flatten.size,
-            actor_widths=config.hidden,
-            critic_widths=critic,
-            shared=config.shared,
-            activation=config.activation,
+            actor_widths=layers.actor_widths,
+            critic_widths=layers.critic_widths,
+            shared=layers.shared,
+            activation=layers.activation,
             head=kind,
             sizes=sizes,
             first_option=head.start if isinstance(head, DiscreteHead) else 0,
@@ -51,44 +52,56 @@ class KernelNet:
             low=low,
             high=high,
         )
-        self._places: list[int] = []
         self.discrete = kind == "categorical"
         self.sizes = sizes
-        self.tensors = list(_in_order(policy, network))
+        self.tensors = layers.tensors
         """The policy's parameters in the kernel's order."""
-        assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors)
+        if kernel.net_sizes(self.net) != tuple(p.numel() for p in self.tensors):
+            raise PolicyError("the weights of the policy do not have the sizes of its layers; use path='torch'")
+        self._held: list[Tensor] = []
+        """Aliases of all memory that the kernel has addresses of: it must outlive a tensor that the user replaces."""
+        containers = list(containers_of(policy))
+        self._containers, self._items = tuple(x for x, _ in containers), tuple(items for _, items in containers)
+        self._now = self._tensor_state()
 
-    def point(self, memory: Callable[[], dict[int, tuple[int, int, int]]] | None = None) -> None:
-        """Pass the addresses of all tensors to the kernel if a parameter moved: torch may reallocate weights between calls.
-
-        `memory` returns {id of a parameter: addresses of its two optimiser slots, step}; acting needs none.
-        """
-        places = [p.data_ptr() for p in self.tensors]
-        if places == self._places:
-            return
-        slots = None if memory is None else memory()
-        rows = [
-            (address, *((0, 0, 0) if slots is None else slots[id(p)]))
-            for address, p in zip(places, self.tensors, strict=True)
+    def _tensor_state(self) -> list[Any]:
+        # Without dtype: what `_held` keeps alive cannot be given to a tensor of another dtype, and torch allows no weight
+        # that is an integer view.
+        state: list[Any] = [
+            (p.data_ptr(), p.shape, p.is_contiguous(), p.requires_grad, p._backward_hooks)  # pyright: ignore[reportPrivateUsage]
+            for p in self.tensors
         ]
-        normalizer = self.flatten.normalizer
-        shift, scale, clip = (0, 0, 0.0) if normalizer is None else normalizer.addresses()
-        self.kernel.net_point(self.net, np.array(rows, dtype=np.uint64), shift, scale, clip)
-        self._places = places
+        if (normalizer := self.flatten.normalizer) is not None:
+            state += [(x.data_ptr(), x.shape) for x in normalizer.rows()]
+        return state
 
-    def refresh(self) -> None:
+    def unchanged(self) -> bool:
+        """Return True if the policy has the modules, hooks, settings and tensors that this network was made for."""
+        return self.kernel.holds(self._containers, self._items) and self._tensor_state() == self._now
+
+    def point(self, slots: Mapping[int, tuple[Tensor, ...]] | None = None) -> None:
+        """Pass the addresses of all tensors to the kernel.
+
+        `slots` is {id of a parameter: its two optimiser slots and its step count}; acting needs none.
+        """
+        held, rows = list[Tensor](), list[tuple[int, ...]]()
+        for p in self.tensors:
+            memory = [p.detach(), *(() if slots is None else slots[id(p)])]
+            held += memory
+            addresses = [x.data_ptr() for x in memory]
+            # A slot that this optimiser does not have is an empty tensor, whose address is 0.
+            rows.append((*addresses, *([0] * (4 - len(addresses)))))
+        shift, scale, clip = 0, 0, 0.0
+        if (normalizer := self.flatten.normalizer) is not None:
+            held += [x.detach() for x in normalizer.rows()]
+            shift, scale, clip = held[-2].data_ptr(), held[-1].data_ptr(), normalizer.clip
+        self.kernel.net_point(self.net, np.array(rows, dtype=np.uint64), shift, scale, clip)
+        self._held = held
+
+    def pack(self) -> None:
         """Copy the current weights for acting."""
         if getattr(self.policy.head, "temperature", 1.0) != 1.0:
             raise PolicyError("the kernel acts at temperature 1 only; create the Collector with path='torch'")
-        self.point()
+        if not self._held:
+            self.point()
         self.kernel.net_pack(self.net)
-
-
-def _in_order(policy: ActorCritic, network: Trunks) -> Iterator[Tensor]:
-    trunks = [network.actor] if network.critic is network.actor else [network.actor, network.critic]
-    for module in (*(x for trunk in trunks for x in trunk), network.value_out, network.policy_out):
-        if isinstance(module, nn.Linear):
-            yield module.weight
-            yield module.bias
-    if isinstance(policy.head, GaussianHead):
-        yield policy.head.log_std

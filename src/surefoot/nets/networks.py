@@ -14,13 +14,6 @@ from surefoot.nets.recurrent import Memory
 from surefoot.nets.torsos import layer, mlp
 
 
-def through(layers: nn.Sequential, x: Tensor) -> Tensor:
-    """Return `layers(x)`, without `__call__`: its overhead is as large as a small matrix product, and these have no hooks."""
-    for module in layers:
-        x = module.forward(x)
-    return x
-
-
 @dataclass(slots=True)
 class Walk:
     """How rows lie in time for a policy with memory, and the state of its streams; `carry` is replaced, never modified."""
@@ -74,26 +67,28 @@ class Trunks(nn.Module):
 
     def forward(self, obs: dict[str, Tensor], walk: Walk | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the head's input, the value and the actor's features, one row each; `walk` gets the new memory state."""
-        encoded = self.torso(obs)
-        features = through(self.actor, self._remember("memory", self.memory, encoded, walk))
+        encoded = self._encode(self.torso, obs)
+        features = self.actor(self._remember("memory", self.memory, encoded, walk))
         if self.critic is self.actor:
             critic_features = features
         else:
-            encoded = encoded if self.critic_torso is None else self.critic_torso(obs)
-            critic_features = through(self.critic, self._remember("critic_memory", self.critic_memory, encoded, walk))
-        return self.policy_out.forward(features), self.value_out.forward(critic_features).squeeze(-1), features
+            encoded = encoded if self.critic_torso is None else self._encode(self.critic_torso, obs)
+            critic_features = self.critic(self._remember("critic_memory", self.critic_memory, encoded, walk))
+        return self.policy_out(features), self.value_out(critic_features).squeeze(-1), features
 
     def value(self, obs: dict[str, Tensor], walk: Walk | None = None) -> Tensor:
         """Return the value, computing the critic only."""
         separate = self.critic_memory is not None
         name, memory = ("critic_memory", self.critic_memory) if separate else ("memory", self.memory)
         x = self._remember(name, memory, self._critic_input(obs), walk)
-        return self.value_out.forward(through(self.critic, x)).squeeze(-1)
+        return self.value_out(self.critic(x)).squeeze(-1)
 
     def walk_on(self, obs: dict[str, Tensor], walk: Walk) -> None:
         """Advance the memories over these steps, and compute nothing else."""
         for name, memory in self.memories().items():
-            self._remember(name, memory, self.torso(obs) if name == "memory" else self._critic_input(obs), walk)
+            self._remember(
+                name, memory, self._encode(self.torso, obs) if name == "memory" else self._critic_input(obs), walk
+            )
 
     def memories(self) -> dict[str, Memory]:
         """{name in the context: memory}"""
@@ -101,7 +96,11 @@ class Trunks(nn.Module):
         return {name: memory for name, memory in both.items() if memory is not None}
 
     def _critic_input(self, obs: dict[str, Tensor]) -> Tensor:
-        return (self.torso if self.critic_torso is None else self.critic_torso)(obs)
+        return self._encode(self.torso if self.critic_torso is None else self.critic_torso, obs)
+
+    def _encode(self, torso: nn.Module, obs: dict[str, Tensor]) -> Tensor:
+        """Return a torso's output in the dtype of the weights, which `policy.double()` or `.half()` may have changed."""
+        return torso(obs).to(self.value_out.weight.dtype)
 
     def _remember(self, name: str, memory: Memory | None, x: Tensor, walk: Walk | None) -> Tensor:
         if memory is None:

@@ -56,9 +56,9 @@ class Normalizer(nn.Module):
         self.count.copy_(total)
         self.derive()
 
-    def addresses(self) -> tuple[int, int, float]:
-        """Return the addresses of shift and scale, and the clip, for the kernel."""
-        return self._shift.data_ptr(), self._scale.data_ptr(), self.clip
+    def rows(self) -> tuple[Tensor, Tensor]:
+        """Return the shift and the scale of `forward`, for the kernel."""
+        return self._shift, self._scale
 
     def derive(self) -> None:
         """Compute shift and scale of `forward` from the statistics."""

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot._moved import warn_moved
 from surefoot.core.batch import Batch, Evaluation
-from surefoot.errors import CheckpointIncompatible
+from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible
 from surefoot.nets.distributions import Distribution
 
 
@@ -133,11 +132,11 @@ def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
             f"these weights belong to another policy: {name} is {in_file} in the checkpoint and {in_policy} in this policy; "
             "use the same env, net settings and surefoot version, or train a new policy"
         )
+    for name, x in loaded.items():
+        if expected[name].is_floating_point() and not x.is_floating_point():
+            raise CheckpointIncompatible(
+                f"{name} is {x.dtype} in the checkpoint; weights must be floating-point numbers"
+            )
+        if x.is_floating_point() and bool(x.isnan().any()):
+            raise CheckpointCorrupt(f"{name} holds NaN in the checkpoint; resume from an earlier one")
     policy.load_state_dict(loaded)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Seen":
-        warn_moved("surefoot.nets.policy.Seen", "PolicyInput")
-        return PolicyInput
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -102,7 +102,7 @@ def join(pieces: Sequence[Piece]) -> Rollout:
 
 
 # The default of `BackendSpec.worlds`.
-WORLDS = "surefoot.train.training:world_maker"
+WORLDS = "surefoot.train.spec_worlds:world_maker"
 _FORM = re.compile(r"(local|ray):([1-9][0-9]{0,3})(?:@(\S+))?")
 
 

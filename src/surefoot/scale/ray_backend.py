@@ -1,4 +1,4 @@
-"""Rollouts by actors of a Ray cluster; weights are put into the object store once, pieces come back through it.
+"""Collect rollouts by actors of a Ray cluster. Weights and pieces travel through the object store, weights once for all.
 
 Ray is only started if the address is "here". A cluster without authentication is refused unless it is allowed: anyone
 who reaches such a cluster can run code on it.
@@ -42,7 +42,7 @@ def ray_backend(
     def make(number: int, streams: int, generation: int) -> Any:
         return kind.remote(settings, number, streams, generation, worlds)
 
-    def start() -> _Handle:  # no spare: it would hold a CPU of the cluster
+    def start() -> _Handle:  # no spare actor in reserve: it would hold a CPU of the cluster
         return _Handle(ray, make)
 
     def share(weights: Weights) -> Any:
@@ -84,7 +84,7 @@ class _Handle:
         return self._get(self._pending, limit)
 
     def call(self, command: str, arguments: Sequence[Any], limit: float) -> Any:
-        return self._get(getattr(self._actor, command).remote(*arguments), limit)
+        return self._get(self._actor.call.remote(command, list(arguments)), limit)
 
     def end(self, *, silent: bool) -> str | None:
         self._ray.kill(self._actor, no_restart=True)
@@ -103,8 +103,11 @@ class _Handle:
             raise Lost(silent=isinstance(why, errors.GetTimeoutError)) from why
 
 
-class Actor(RolloutWorker):
-    """A rollout worker as a Ray actor."""
+class Actor:
+    """A rollout worker in a Ray actor."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._worker = RolloutWorker(*arguments)
 
     def ready(self) -> bool:
         """Return when the environments are created."""
@@ -114,10 +117,14 @@ class Actor(RolloutWorker):
         """Return its process id."""
         return os.getpid()
 
-    def collect(self, weights: Weights, version: int) -> Piece:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def collect(self, weights: Weights, version: int) -> Piece:
         """Collect one piece with these weights."""
-        self.load(weights)
-        return super().collect(version)
+        self._worker.load(weights)
+        return self._worker.collect(version)
+
+    def call(self, command: str, arguments: Sequence[Any]) -> Any:
+        """Call a method of the worker."""
+        return getattr(self._worker, command)(*arguments)
 
 
 def load_ray(extra: str = "ray") -> Any:

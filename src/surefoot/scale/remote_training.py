@@ -19,7 +19,8 @@ from surefoot.scale.backend import BackendSpec, Piece, RolloutBackend, join, ope
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker, world_maker
+from surefoot.train.spec_worlds import WorldMaker, world_maker
+from surefoot.train.training import Training
 
 # Serials remembered per worker, to notice a piece that is delivered twice; a repeat comes within a few pieces.
 REMEMBERED = 64

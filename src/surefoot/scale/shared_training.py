@@ -22,7 +22,8 @@ from surefoot.scale.shared_learner import SharedLearner, moments_of_all
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.reward import RewardScaler
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
+from surefoot.train.training import Training
 
 # Commands of the first process.
 UPDATE, STATE, STOP = range(1, 4)

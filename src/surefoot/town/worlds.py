@@ -12,7 +12,7 @@ from surefoot.town.sim.world import TownWorld
 if TYPE_CHECKING:
     from surefoot.envs.workers.placement import Workers
     from surefoot.town.sim.parallel_env import TownEnv
-    from surefoot.train.training import WorldMaker
+    from surefoot.train.spec_worlds import WorldMaker
 
 PREFIX = "town/"
 

@@ -98,7 +98,6 @@ def chooser(
     """Return a function that acts: by the kernel for most likely actions if it can, unless `path` is "torch"; else by torch."""
     actor = kernel_actor(policy, seed) if deterministic and path != "torch" else None
     if actor is not None:
-        actor.net.refresh()
         return lambda view, start: kernel_actions(actor, view, actor.rng, deterministic=True)
     generator = torch.Generator(device).manual_seed(seed_for("play", seed))
     context = policy.initial_context(streams)

@@ -14,6 +14,10 @@ from surefoot.errors import EnvError
 from surefoot.nets.policy import Policy, PolicyInput
 
 
+class MissingPillow(EnvError):
+    """A GIF was wanted and pillow is not installed."""
+
+
 @torch.no_grad()
 def film(
     policy: Policy, world: World, episodes: int, *, seed: int, deterministic: bool, longest: int
@@ -50,7 +54,7 @@ def write_gif(frames: list[np.ndarray], path: Path, *, fps: int) -> Path:
     try:
         from PIL import Image
     except ImportError as why:
-        raise EnvError('a GIF needs pillow: pip install "surefoot[video]"') from why
+        raise MissingPillow('a GIF needs pillow: pip install "surefoot[video]"') from why
     keep = [frames[i] for i in np.linspace(0, len(frames) - 1, min(len(frames), 400)).astype(int)]
     images = [Image.fromarray(frame) for frame in keep]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +15,10 @@ import torch
 from surefoot.envs.api import World
 from surefoot.envs.make import placement_of
 from surefoot.errors import EnvError, WorkersLost
-from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
+from surefoot.learn.checkpoint.typed_state import RunProgress, typed
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import Finding, sentence
@@ -31,7 +28,8 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.progress_event import EvalPoint, Moment
-from surefoot.train.rundir.recorder import NO_RECORD, Keep, open_recorder, tell
+from surefoot.train.rundir.recorder import NO_RECORD, RecordingOptions, open_recorder, record_update
+from surefoot.train.rundir.run_header import git_commit, kernel_name, next_after, resume_notes, versions, write_header
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
@@ -133,8 +131,7 @@ class Run:
         """Write a checkpoint and return its number, the number of updates."""
         step, root = self.training.learner.updates, self.directory.checkpoints
         # A large rollout may pass several of these; the next one is after the current step.
-        while self.next_checkpoint <= self.training.env_steps:
-            self.next_checkpoint += self.spec.checkpoint_every
+        self.next_checkpoint = next_after(self.next_checkpoint, self.spec.checkpoint_every, self.training.env_steps)
         self.recorder.begin_sync()
         inexact = self.training.world.inexact
         meta = {"exact": inexact is None, "why": inexact or ""}
@@ -153,19 +150,26 @@ class Run:
             "next_eval": float(self.next_eval),
             "next_checkpoint": self.next_checkpoint,
             "threads": torch.get_num_threads(),
+            "spec": self.spec.to_json(),
+            "versions": versions(),
+            "kernel": kernel_name(),
         }
         return {**self.training.state(), "run": progress}
 
     def set_state(self, parts: dict[str, Any]) -> None:
         """Continue from a checkpoint's parts."""
         self.training.set_state(parts)
-        saved = parts["run"]
-        self.best_mean, self.next_eval = saved["best_mean"], saved["next_eval"]
-        self.next_checkpoint = saved["next_checkpoint"]
-        if saved["threads"] != torch.get_num_threads():
+        self.set_progress(typed(parts, "run", RunProgress))
+
+    def set_progress(self, saved: RunProgress) -> None:
+        """Continue the run's own schedule, and note what differs from when it was saved."""
+        self.best_mean, self.next_eval = saved.best_mean, saved.next_eval
+        self.next_checkpoint = saved.next_checkpoint
+        if saved.threads != torch.get_num_threads():
             self.notes.append(
-                f"saved with {saved['threads']} threads, resumed with {torch.get_num_threads()}: digits will differ"
+                f"saved with {saved.threads} threads, resumed with {torch.get_num_threads()}: digits will differ"
             )
+        self.notes += resume_notes(saved, self.spec)
 
     def close(self, reason: EndReason, message: str = "") -> None:
         """Record the end and free everything. A second call does nothing."""
@@ -184,8 +188,7 @@ class Run:
     def _evaluate(self, stop: Callable[[], bool]) -> EvalPoint | None:
         """Evaluate the current policy; None if that was interrupted or an episode did not end."""
         spec, steps = self.spec, self.training.env_steps
-        while self.next_eval <= steps:
-            self.next_eval += spec.eval_every
+        self.next_eval = next_after(self.next_eval, spec.eval_every, steps)
         # Made on first use and reused, since making an env may take seconds.
         if self._eval_world is None:
             self._eval_world = self.training.make(min(spec.eval_episodes, EVAL_STREAMS))
@@ -227,7 +230,7 @@ class Run:
     def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
         """Record an update and the episodes that ended in it, when a line is due."""
         steps, labels = self.training.env_steps, dict(self.labels)
-        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
+        self.recorder.defer(partial(record_update, self.recorder, steps, report, fresh, labels))
 
 
 def create_run(
@@ -238,16 +241,18 @@ def create_run(
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: LiveDoctor | None = None,
-    keep: Keep = Keep(),  # noqa: B008  it is frozen
+    recording: RecordingOptions = RecordingOptions(),  # noqa: B008  it is frozen
 ) -> Run:
     """Return a new run in an empty directory. With `doctor`, its findings go into the record."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        record = keep.said_by({})
+        record = recording.should_record({})
         write_header(directory, training, command, record=record)
         watchers = (*mirrors, doctor) if doctor else mirrors
-        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
+        run = Run(
+            directory, training, open_recorder(directory, recording, record=record, mirrors=watchers), lock, doctor
+        )
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -265,24 +270,29 @@ def resume_run(
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: LiveDoctor | None = None,
-    keep: Keep = Keep(),  # noqa: B008  it is frozen
+    recording: RecordingOptions = RecordingOptions(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """Return a run at its newest complete checkpoint; `total_steps` makes it and its schedules longer."""
     lock = RunLock(directory.path).__enter__()
     try:
         header = directory.read_header()
-        spec, record = RunSpec.from_json(directory.read_spec()), keep.said_by(header)
+        spec, record = RunSpec.from_json(directory.read_spec()), recording.should_record(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
+        # First: a checkpoint that cannot be restored must not cost the record anything.
+        progress = typed(checkpoint.parts, "run", RunProgress)
+        training.set_state(checkpoint.parts)
         # The record of updates after the checkpoint is removed: they are trained and recorded again.
         truncate_after(directory.telemetry, checkpoint.step)
         if doctor and directory.telemetry.exists():
             doctor.catch_up(directory.telemetry)
         watchers = (*mirrors, doctor) if doctor else mirrors
-        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
-        run.set_state(checkpoint.parts)
+        run = Run(
+            directory, training, open_recorder(directory, recording, record=record, mirrors=watchers), lock, doctor
+        )
+        run.set_progress(progress)
         run.saved_at = checkpoint.step
         if total_steps is not None or record != header.get("record", True):
             write_header(directory, training, command, record=record)
@@ -317,45 +327,6 @@ def _announce(run: Run, command: Sequence[str]) -> None:
         placement=placement or "",
         total_steps=run.spec.total_steps,
     )
-
-
-def write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str], *, record: bool) -> None:
-    """Write run.json: what the run is from now on."""
-    header = {
-        "name": directory.name,
-        "spec": training.spec.to_json(),
-        "placement": placement_of(training.world),
-        "versions": versions(),
-        "threads": torch.get_num_threads(),
-        "git_commit": git_commit(Path.cwd()),
-        "command": list(command),
-        "record": record,
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-    replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that the digits depend on."""
-    result = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    for package in ("surefoot", "gymnasium", "mujoco", "ale-py", "Box2D", "envpool"):
-        try:
-            result[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return result
-
-
-def git_commit(where: Path) -> str | None:
-    """Return the commit checked out at `where`; None if it is not a git work tree."""
-    try:
-        # 2 seconds: a slow network drive must not delay the start of a run.
-        result = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=where, capture_output=True, text=True, timeout=2, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return result.stdout.strip() or None if result.returncode == 0 else None
 
 
 def _notes(report: UpdateReport) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
@@ -71,13 +73,37 @@ class RunSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
         """Return the spec that `to_json` wrote; unknown fields are ignored."""
-        known = {f.name for f in dataclasses.fields(cls)}
+        try:
+            plain = msgspec.to_builtins(msgspec.convert(data, _Plain))
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"the spec of the run has a bad value: {error}") from None
         parts: dict[str, Any] = {
             "ppo": PPOConfig.from_json(data["ppo"]),
             "net": NetConfig.from_json(data["net"]),
             "collect": CollectConfig.from_json(data["collect"]),
         }
-        return cls(**{name: value for name, value in data.items() if name in known} | parts)
+        known = {f.name for f in dataclasses.fields(cls)} & data.keys()
+        return cls(**{name: value for name, value in plain.items() if name in known} | parts)
+
+
+class _Plain(msgspec.Struct):
+    """The fields of a spec in a file, by type; the ranges are those of `RunSpec`."""
+
+    env: str
+    preset: str
+    total_steps: int
+    ppo: dict[str, Any]
+    net: dict[str, Any]
+    collect: dict[str, Any]
+    eval_every: int
+    checkpoint_every: int
+    env_kwargs: dict[str, Any] = {}
+    backend: Backend = "auto"
+    eval_episodes: int = 10
+    keep_checkpoints: int = 3
+    rollouts: str = "here"
+    learners: int = 1
+    overlap: bool = False
 
 
 def make_spec(

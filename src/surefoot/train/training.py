@@ -9,10 +9,9 @@ import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import World
-from surefoot.envs.make import make_world
-from surefoot.envs.workers.placement import Workers
 from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import ConfigError, WorkersLost
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
@@ -23,12 +22,7 @@ from surefoot.train.collect.collector import Collector
 from surefoot.train.device import choose_device, keep_large_blocks
 from surefoot.train.diagnose.diagnostics import Diagnostics
 from surefoot.train.spec import RunSpec
-
-
-class WorldMaker(Protocol):
-    """Makes worlds of one kind, with a number of streams and of worker processes."""
-
-    def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
+from surefoot.train.spec_worlds import WorldMaker, world_maker
 
 
 @runtime_checkable
@@ -186,24 +180,17 @@ class Training:
 
     def set_state(self, parts: dict[str, Any]) -> None:
         """Continue from a checkpoint's parts."""
-        load_weights(self.policy, parts["weights"])
+        with restoring("weights"):
+            load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
         self.diagnostics.resume(self.learner.updates)
-        self.collector.set_state(parts["collector"])
+        with restoring("collector"):
+            self.collector.set_state(parts["collector"])
         # A checkpoint of a run without curiosity starts with a new module.
         if self.curiosity is not None and "curiosity" in parts:
-            self.curiosity.set_state(parts["curiosity"])
+            with restoring("curiosity"):
+                self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
         """Free the world."""
         self.world.close()
-
-
-def world_maker(spec: RunSpec) -> WorldMaker:
-    """Return a function that makes the worlds of a spec."""
-
-    def make(streams: int, workers: Workers = 0, /) -> World:
-        kwargs = spec.env_kwargs or None
-        return make_world(spec.env, streams, backend=spec.backend, env_kwargs=kwargs, workers=workers)
-
-    return make

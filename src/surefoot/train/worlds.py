@@ -1,7 +1,7 @@
 """World makers for an ENV that a user names: an id, or `module:function` or `./library.so` for code of the user's.
 
 These functions import and load the code that a name refers to. What is read from a run's files must not name code: for
-specs from files use `training.world_maker`.
+specs from files use `spec_worlds.world_maker`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surefoot.envs.make import SingleEnv, make_streams
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import UnknownEnv
 from surefoot.train.spec import Backend, RunSpec
-from surefoot.train.training import WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
 
 ROOMS = {"town/": "surefoot.town.worlds"}
 """Prefixes of ids whose worlds a higher room makes, and its module. It is imported by name at first use, so that this

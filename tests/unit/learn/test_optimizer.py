@@ -125,3 +125,26 @@ def test_a_rate_for_a_critic_that_is_not_apart_is_refused():
     with pytest.raises(ConfigError, match="no parameters that only the critic uses"):
         critic_of(object(), PPOConfig(critic_lr_scale=2.0))
     assert critic_of(object(), PPOConfig()) == []
+
+
+def test_it_follows_parameters_that_come_go_and_change():
+    old = parameters()
+    optimizer = Optimizer(old, config("adam"))
+    set_gradients(old, 0)
+    optimizer.step(LR)
+    kept = optimizer.slots["exp_avg"][0].clone()
+    new = nn.Parameter(torch.ones(5))
+    frozen = nn.Parameter(torch.ones(2), requires_grad=False)
+    old[0].data = old[0].data.double()
+    optimizer.follow([new, old[0], frozen])
+    assert [id(p) for p in optimizer.parameters] == [id(new), id(old[0])]
+    assert torch.equal(optimizer.slots["exp_avg"][1], kept.double())
+    assert [float(x) for x in optimizer.steps] == [0.0, 1.0]
+    assert optimizer.groups == [(1.0, [0, 1])]
+    optimizer.zero_grad()
+    set_gradients([new], 1)
+    optimizer.step(LR)
+    assert not torch.equal(new, torch.ones(5))
+    old[0].data = torch.zeros(7)
+    optimizer.follow([new, old[0]])
+    assert optimizer.slots["exp_avg"][1].tolist() == [0.0] * 7

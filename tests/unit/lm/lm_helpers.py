@@ -139,3 +139,21 @@ def training(reward=letters, prompts=PROMPTS, *, lr=3e-3, chat=False, pad=False,
         judge=judge,
         judge_prompts=PROMPTS if judge else (),
     )
+
+
+def tiny_encoder(folder):
+    """Write a random two-layer BERT with characters as tokens, and return its folder."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=VOCABULARY + 2,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=128,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    char_tokenizer(pad=True).save_pretrained(folder)
+    return folder

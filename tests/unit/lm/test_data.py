@@ -8,7 +8,7 @@ import json
 import pytest
 
 from surefoot.errors import DataError
-from surefoot.lm.data import PreferencePair, read_demonstrations, read_pairs, read_prompts
+from surefoot.lm.data import PreferencePair, messages_of, read_demonstrations, read_pairs, read_prompts, read_rows
 
 
 def test_text_has_a_prompt_a_line_and_empty_lines_are_passed_over(tmp_path):
@@ -91,3 +91,18 @@ def test_demonstrations_need_a_response(tmp_path):
     (tmp_path / "d.jsonl").write_text('{"prompt": "p", "response": "r"}\n{"prompt": "p"}\n')
     with pytest.raises(DataError, match=r"d.jsonl:2 has no text 'response'"):
         read_demonstrations(tmp_path / "d.jsonl")
+
+
+def test_rows_keep_every_column_and_call_the_prompt_prompt(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"question": "2 + 2?", "answer": "4"}\n')
+    assert read_rows(tmp_path / "q.jsonl") == [{"question": "2 + 2?", "answer": "4", "prompt": "2 + 2?"}]
+
+
+def test_a_transcript_is_split_into_turns_and_a_text_is_one_message():
+    transcript = "\n\nHuman: hi\n\nAssistant: hello\n\nHuman: who?\n\nAssistant:"
+    assert [(m["role"], m["content"]) for m in messages_of(transcript)] == [
+        ("user", "hi"),
+        ("assistant", "hello"),
+        ("user", "who?"),
+    ]
+    assert messages_of("The Human: a word") == [{"role": "user", "content": "The Human: a word"}]

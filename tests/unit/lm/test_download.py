@@ -110,3 +110,8 @@ def test_a_package_with_a_gguf_file_becomes_a_folder_that_transformers_loads(tmp
     found = model.get_input_embeddings().weight.detach().numpy()
     assert np.allclose(found, wanted, atol=0.02)  # kept as bfloat16
     assert tokenizer.decode(tokenizer("hello.")["input_ids"]) == "hello."
+
+
+def test_a_misspelled_model_suggests_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"no packaged model 'smollm'; did you mean smollm2\?"):
+        getting.get("smollm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from types import SimpleNamespace
 
 import pytest
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
@@ -13,6 +14,7 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.run import create, language_rules, resume
 from surefoot.lm.training import LMTraining
+from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.validate import validate
 from surefoot.train.rundir.rundir import RunDir
 
@@ -73,3 +75,12 @@ def test_a_language_run_is_not_examined_as_a_game():
     titles = {rule.title for rule in language_rules()}
     assert not titles & {"No episode ends", "The policy stays random", "The return does not improve"}
     assert {"Responses repeat themselves", "Numbers are NaN or infinite"} <= titles
+
+
+def test_findings_that_are_only_information_are_recorded_and_not_printed(tmp_path):
+    run = create(RunDir(tmp_path), training(), about=ABOUT)
+    findings = [Finding(rule="L01", severity=severity, title=severity) for severity in ("info", "warning")]
+    run.doctor = SimpleNamespace(take=lambda: findings)
+    notes = run._examine()
+    run.close("finished")
+    assert [("warning" in note, "info" in note) for note in notes] == [(True, False)]

@@ -205,3 +205,21 @@ def test_the_defaults_are_the_fields():
     ppo = LMConfig().ppo()
     assert (ppo.gamma, ppo.lam, ppo.vf_coef, ppo.clip, ppo.value_clip, ppo.epochs) == (1.0, 0.95, 0.1, 0.2, 0.2, 4)
     assert LMConfig.from_json(LMConfig(kl="exact", top=3).to_json()) == LMConfig(kl="exact", top=3)
+
+
+def test_reward_and_judge_see_the_whole_conversation_and_the_row():
+    talk = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
+    seen: dict[str, list] = {"reward": [], "judge": []}
+
+    def reward(conversation, row):
+        seen["reward"].append((conversation[:-1], row["answer"]))
+        return 1.0
+
+    def judge(conversation, prompt):
+        seen["judge"].append((conversation[:-1], prompt))
+        return 1.0
+
+    run = training(reward, [{"prompt": talk, "answer": "hi"}], chat=True, judge=judge, judge_every=1, steps=1)
+    run.step()
+    assert seen["reward"][0] == (talk, "hi")
+    assert seen["judge"][0] == ([{"role": "user", "content": "hello"}], "hello")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ MAY_BE_NONE = {
     *(("scan_forward", "start"), ("scan_step", "start"), ("scan_backward", "start")),
     *(("scan_backward", "d_hidden"), ("scan_backward", "d_carried")),
 }
-ANY_SIZE = {("rollout_record", 2)}
+RAW = {("streams_seed", 1), ("streams_state", 3), ("streams_set_state", 3)}
+"""Plain bytes, which may lie anywhere and be of any type."""
 ANY_NUMBER = {("net_new", "first_option"), ("net_point", 4)}
 """Numbers that have no wrong value within reach of the list below."""
 WRONG_NUMBERS = (-1, -(2**40), 2**31, 2**32, 2**62, 2**63 - 1, -(2**63), 2**70, "7", None, 1.5, b"7")
@@ -122,6 +124,7 @@ def calls(net_of) -> dict[str, Arguments]:
         "net_sizes": positional(net.handle),
         "net_point": positional(net.handle, addresses, 0, 0, 5.0),
         "net_pack": positional(net.handle),
+        "holds": positional(({"a": net},), ((net,),)),
         "net_save": positional(net.handle),
         "net_restore": positional(net.handle),
         "net_act": {
@@ -227,13 +230,19 @@ def wrong_ones(name: str, at: int | str, right: object) -> list:
         flat = right.ravel()
         wrong = ["text", 7, [0.0], object(), right.T if right.ndim > 1 and min(right.shape) > 1 else 7]
         wrong.append(np.repeat(flat, 2)[::2])  # not contiguous
-        if flat.itemsize > 1 and (name, at) not in ANY_SIZE:
-            wrong.append(np.zeros(flat.nbytes + flat.itemsize, np.uint8)[1 : 1 + flat.nbytes].view(flat.dtype))
-        if (name, at) not in ANY_SIZE:
-            wrong += [flat[:-1], np.append(flat, flat[:1]), flat[:0]]
+        wrong += [flat[:-1], np.append(flat, flat[:1]), flat[:0]]
+        if (name, at) not in RAW:
+            same_size = {1: "S1", 4: "u4", 8: "m8[s]"}[flat.itemsize]
+            wrong += [flat.view(same_size), flat.astype(object), np.zeros(len(flat), np.float16)]
+            others = {"f4": "i4", "f8": "i8", "i8": "f8", "i4": "f4", "u8": "i8"}
+            if (other := others.get(flat.dtype.str[1:])) is not None:
+                wrong += [flat.view(other), flat.astype(flat.dtype.newbyteorder())]
+                wrong.append(np.zeros(flat.nbytes + flat.itemsize, np.uint8)[1 : 1 + flat.nbytes].view(flat.dtype))
         return wrong if (name, at) in MAY_BE_NONE else [*wrong, None]
     if isinstance(right, str):
         return ["", "avx1024", "CartPole-v7", None, 0, "\ud800"]
+    if isinstance(right, tuple) and name == "holds":
+        return [None, 3, list(right), right * 2, ({},) if at == 1 else ()]
     if isinstance(right, tuple):
         return [None, 3, "text", list(right), (*right, "x"), (1e9,), (2**40,), (1,) * 65, (0,) * len(right)]
     if isinstance(right, float):
@@ -418,3 +427,61 @@ def test_shapes_that_contradict_each_other_are_no_network(net_of):
             call("net_new", right | {"shared": 1, at: wrong})
     with pytest.raises(ValueError, match="up to 8"):
         call("net_new", right | {"actor_widths": (4,) * 9, "critic_widths": (4,)})
+
+
+def test_arrays_stay_exported_while_a_rollout_points_at_them(net_of):
+    arguments = calls(net_of)["rollout_new"]
+    arguments["reward"] = reward = np.zeros(T * N)
+    handle = call("rollout_new", arguments)
+    with pytest.raises(ValueError, match="resize"):
+        reward.resize(2 * T * N, refcheck=True)
+    del handle
+    call("rollout_new", calls(net_of)["rollout_new"])  # a capsule that is freed releases what it held
+
+
+@pytest.mark.parametrize(
+    ("container", "items", "same"),
+    [
+        ({"a": REFUSALS}, (REFUSALS,), True),
+        ({"a": REFUSALS, "b": T}, (REFUSALS, ...), True),
+        ({"a": REFUSALS}, (WRONG_NUMBERS,), False),
+        ({"a": REFUSALS}, (), False),
+        ({}, (REFUSALS,), False),
+        ([REFUSALS], (REFUSALS,), True),
+        ([REFUSALS], (WRONG_NUMBERS,), False),
+        ([], (REFUSALS,), False),
+        (REFUSALS, (), False),
+    ],
+)
+def test_holds_compares_by_identity(container, items, same):
+    assert kernel.holds((container,), (items,)) is same
+
+
+def test_a_network_or_an_environment_in_use_by_another_thread_is_refused(net_of):
+    arguments = calls(net_of)
+    n = 400_000
+    rng = np.random.default_rng(0)
+    many = arguments["net_learn"] | {
+        "samples": n,
+        "minibatches": 1,
+        "epochs": 1,
+        "features": np.zeros((n, INPUTS), F),
+        "action": np.zeros((n, 1), L),
+        **{name: np.zeros(n, F) for name in ("log_prob", "value", "advantage", "target", "ref_log_prob")},
+        "mask": None,
+        "order": rng.permutation(n),
+        "sizes": np.array([n]),
+    }
+    many |= {"table": np.zeros((1, 11)), "epoch_of": np.zeros(1, np.int32)}
+    errors: list[RuntimeError] = []
+    learning = threading.Thread(target=lambda: call("net_learn", many))
+    learning.start()
+    while learning.is_alive():
+        try:
+            call("net_pack", arguments["net_pack"])
+        except RuntimeError as error:
+            errors.append(error)
+            break
+    learning.join()
+    assert "in use by another thread" in str(errors[0])
+    call("net_pack", arguments["net_pack"])  # free again

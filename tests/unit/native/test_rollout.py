@@ -143,8 +143,8 @@ def test_the_last_row_begins_nothing(net_of):
         {"reward": [0, np.nan, 0]},
         {"reward": [0, 0, -np.inf]},
         {"reward": [1e39, 0, 0]},
-        {"obs": np.array([[0.0, np.inf]], np.float32)},
-        {"obs": np.array([[np.nan, 0.0]], np.float32)},
+        {"obs": np.array([*[0.0] * 11, np.inf], np.float32)},
+        {"obs": np.array([np.nan, *[0.0] * 11], np.float32)},
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ from surefoot.scale.remote_training import RemoteTraining
 from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import world_maker
+from surefoot.train.spec_worlds import world_maker
 
 
 def a_spec(env: str = "CartPole-v1", **more: Any) -> RunSpec:

@@ -604,3 +604,12 @@ def test_a_world_that_is_there_already_cannot_get_workers() -> None:
         PPO("MlpPolicy", make_vec_env("CartPole-v1", 2), workers=1)
     with pytest.raises(ConfigError, match="built-in CartPole-v1"):
         PPO("MlpPolicy", "CartPole-v1", n_envs=2, workers=1)
+
+
+def test_a_layer_frozen_between_two_calls_of_learn_stays_where_it_is():
+    model = PPO("MlpPolicy", "CartPole-v1", seed=1, n_envs=4, n_steps=16, batch_size=32).learn(64)
+    weight = model.policy.network.actor[0].weight
+    before = weight.detach().clone()
+    weight.requires_grad_(False)
+    model.learn(64, reset_num_timesteps=False)
+    assert torch.equal(before, weight)

@@ -1,5 +1,6 @@
 """Pictures of episodes: as a GIF, in the terminal, and the error without pictures."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from surefoot.envs.make import make_world
 from surefoot.errors import EnvError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.render import film, show_in_terminal, write_gif
+from surefoot.train.render import MissingPillow, film, show_in_terminal, write_gif
 
 
 def test_a_gif_has_at_most_400_pictures(tmp_path: Path) -> None:
@@ -33,3 +34,9 @@ def test_a_world_without_pictures_is_named() -> None:
     policy = ActorCritic(world.observation, world.action)
     with pytest.raises(EnvError, match="renders no picture"):
         film(policy, world, 1, seed=0, deterministic=True, longest=10)
+
+
+def test_without_pillow_a_gif_is_refused_by_a_type_that_play_can_catch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingPillow, match="surefoot\\[video\\]"):
+        write_gif([np.zeros((2, 2, 3), np.uint8)], tmp_path / "x.gif", fps=30)

@@ -18,9 +18,10 @@ from surefoot.learn.checkpoint.retention import best
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import EndRecord, EvaluationRecord, HeaderRecord, MinibatchRecord, UpdateRecord
-from surefoot.train.run import create_run, git_commit, resume_run
-from surefoot.train.rundir.recorder import Keep
+from surefoot.train.run import create_run, resume_run
+from surefoot.train.rundir.recorder import RecordingOptions
 from surefoot.train.rundir.resume_check import fingerprint, verify_resume
+from surefoot.train.rundir.run_header import git_commit
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 
@@ -122,7 +123,7 @@ def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
         def close(self):
             heard.append("closed")
 
-    run = create_run(directory, a_spec(), mirrors=[Hears()], keep=Keep(record=False))
+    run = create_run(directory, a_spec(), mirrors=[Hears()], recording=RecordingOptions(record=False))
     moments = list(run.moments())
     run.close("finished")
     assert sorted(p.name for p in directory.path.iterdir()) == [".lock", "checkpoints", "run.json"]
@@ -136,7 +137,7 @@ def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
     assert any("no telemetry is written" in note for note in next(again.moments()).notes)
     again.close("finished")
     assert not directory.telemetry.exists()
-    third, _ = resume_run(directory, total_steps=128, keep=Keep(record=True))
+    third, _ = resume_run(directory, total_steps=128, recording=RecordingOptions(record=True))
     list(third.moments())
     third.close("finished")
     assert [r.updates for r in read_all(directory.path).records if isinstance(r, UpdateRecord)][-1] == 8
@@ -148,7 +149,7 @@ def test_a_share_of_the_gradient_steps_is_written_down(directory, path):
     if path == "native" and native.unusable():
         pytest.skip("no kernel")
     spec = a_spec(settings={"path": path, "epochs": 3})
-    run = create_run(directory, spec, keep=Keep(minibatch_rate=0.5))
+    run = create_run(directory, spec, recording=RecordingOptions(minibatch_rate=0.5))
     reports = [moment.report for moment in run.moments()]
     run.close("finished")
     records = read_all(directory.path).records
@@ -162,7 +163,7 @@ def test_a_share_of_the_gradient_steps_is_written_down(directory, path):
 
 def test_a_share_beyond_one_is_refused():
     with pytest.raises(ConfigError, match="minibatch_rate is 2; it must be a share"):
-        Keep(minibatch_rate=2)
+        RecordingOptions(minibatch_rate=2)
 
 
 def test_a_stopped_run_saves_and_does_not_evaluate(directory):

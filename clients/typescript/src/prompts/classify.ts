@@ -1,4 +1,4 @@
-/** Which of seven kinds a prompt is, by words that speak for each. */
+/** Classify a prompt into one of seven categories by patterns in its text. */
 
 import { CATEGORIES, SIGNS, TRAITS } from "./tables.js";
 import { regex } from "./text.js";
@@ -7,15 +7,15 @@ export type Category = (typeof CATEGORIES)[number];
 
 export interface Classified {
   category: Category;
-  /** 0.25 where nothing speaks for any category, up to 0.95. */
+  /** From 0.25, if no pattern of any category matches, to 0.95. */
   confidence: number;
   characteristics: string[];
 }
 
 const PATTERNS = CATEGORIES.map((category) => ({ category, signs: SIGNS[category].map((sign) => regex(sign)) }));
-const HAS = Object.entries(TRAITS).map(([name, pattern]) => ({ name, pattern: regex(pattern) }));
+const CHARACTERISTICS = Object.entries(TRAITS).map(([name, pattern]) => ({ name, pattern: regex(pattern) }));
 
-/** The category that most signs speak for; GENERAL_QA where none does. */
+/** Return the category with the most matching patterns; GENERAL_QA if none matches. */
 export function classify(prompt: string): Classified {
   let best: Category = "GENERAL_QA";
   let most = 0;
@@ -23,6 +23,6 @@ export function classify(prompt: string): Classified {
     const hits = signs.filter((sign) => sign.test(prompt)).length;
     if (hits > most) [best, most] = [category, hits];
   }
-  const characteristics = HAS.filter(({ pattern }) => pattern.test(prompt)).map(({ name }) => name);
+  const characteristics = CHARACTERISTICS.filter(({ pattern }) => pattern.test(prompt)).map(({ name }) => name);
   return { category: best, confidence: most === 0 ? 0.25 : Math.min(0.35 + 0.2 * most, 0.95), characteristics };
 }

@@ -1,6 +1,6 @@
 /**
- * The five mutations: text in, text out. They rewrite and shorten prompts, unlike those of the Python library, which keep every
- * word of a prompt.
+ * The five mutations as functions of a text. They rewrite and shorten prompts; those of the Python library keep every word of a
+ * prompt.
  */
 
 import { SurefootError } from "../errors.js";
@@ -27,7 +27,7 @@ export { MUTATIONS };
 export type MutationType = (typeof MUTATIONS)[number];
 export type Change = "increase" | "decrease" | "neutral";
 
-/** Which way a mutation is expected to move what matters. */
+/** Expected effect of a mutation. */
 export interface Impact {
   quality: Change;
   cost: Change;
@@ -45,12 +45,12 @@ export interface PromptVariation {
 }
 
 interface Mutation {
-  /** Whether it would change something for the better, or do again what was done. */
+  /** Return false if the mutation was applied already or would not improve the prompt. */
   possible(prompt: string): boolean;
   apply(prompt: string, category: Category, seed: number): Omit<PromptVariation, "mutationType">;
 }
 
-/** The prompt after a mutation, by name or number. The same prompt, mutation and seed give the same text. */
+/** Apply a mutation, by name or number, to a prompt. The same prompt, mutation and seed give the same text. */
 export function mutate(
   prompt: string,
   mutation: MutationType | number,
@@ -58,23 +58,23 @@ export function mutate(
 ): PromptVariation {
   const mutationType = typeof mutation === "number" ? MUTATIONS[mutation] : mutation;
   if (mutationType === undefined || !Object.hasOwn(ALL, mutationType)) {
-    throw new SurefootError(`there is no mutation ${mutation}; there are ${MUTATIONS.join(", ")} (0 to 4)`);
+    throw new SurefootError(`there is no mutation ${mutation}; the mutations are ${MUTATIONS.join(", ")} (0 to 4)`);
   }
   const category = options.category ?? classify(prompt).category;
   return { mutationType, ...ALL[mutationType].apply(prompt, category, options.seed ?? 0) };
 }
 
-/** Which of the five make sense for a prompt, in the order of their numbers. */
+/** Return for each of the five mutations whether it is applicable to a prompt. */
 export function allowed(prompt: string): boolean[] {
   return MUTATIONS.map((name) => ALL[name].possible(prompt));
 }
 
 const CONDITION = regex(FALLBACK.condition);
-const HAS_WAY_OUT = regex(FALLBACK.has);
+const HAS_FALLBACK = regex(FALLBACK.has);
 const AFTER: Record<string, readonly [string, string]> = FALLBACK.after;
 
 const fallback: Mutation = {
-  possible: (prompt) => !HAS_WAY_OUT.test(prompt),
+  possible: (prompt) => !HAS_FALLBACK.test(prompt),
   apply(prompt) {
     const group = verbGroup(prompt);
     const [first = "", ...rest] = sentences(prompt);
@@ -109,8 +109,8 @@ const BINDS = regex(REDUCE.binds);
 const LINES = regex(REDUCE.lines, "g");
 
 function reduced(prompt: string): string {
-  const kept = (prompt.match(LINES) ?? []).filter((part) => !AGAIN.test(strip(part)));
-  let text = strip(kept.join("")).replace(LONG_EXAMPLE, "(see examples)");
+  const lines = (prompt.match(LINES) ?? []).filter((part) => !AGAIN.test(strip(part)));
+  let text = strip(lines.join("")).replace(LONG_EXAMPLE, "(see examples)");
   text = tidy(capital(text.replace(REQUESTS, "")).replace(FILLERS, ""));
   if (size(text) > 100 && size(text) > 0.9 * size(prompt) && !text.includes("\n")) {
     const needed = sentences(text).filter((s) => ASKS.test(s) || BINDS.test(s) || size(s) < 30);
@@ -141,8 +141,8 @@ const reduce: Mutation = {
 
 const TERMS = EXPAND.terms.map(([term, pattern, about]) => ({ term, pattern: regex(pattern), about }));
 const STEPS = EXPAND.steps.map(([pattern, steps]) => ({ pattern: regex(pattern), steps: steps as readonly string[] }));
-const EXAMPLES = EXPAND.examples.map(([pattern, told]) => ({ pattern: regex(pattern), told }));
-const CRITERIA = EXPAND.criteria.map(([pattern, told]) => ({ pattern: regex(pattern), told: told as readonly string[] }));
+const EXAMPLES = EXPAND.examples.map(([pattern, example]) => ({ pattern: regex(pattern), example }));
+const CRITERIA = EXPAND.criteria.map(([pattern, criteria]) => ({ pattern: regex(pattern), criteria: criteria as readonly string[] }));
 const HAS_EXAMPLE = regex(EXPAND.hasExample);
 
 const expand: Mutation = {
@@ -153,9 +153,9 @@ const expand: Mutation = {
     if (known.length > 0) added.push(["Technical Context:", known.map(({ term, about }) => `${term}: ${about}`)]);
     const steps = STEPS.find(({ pattern }) => pattern.test(prompt))?.steps;
     if (steps) added.push(["Detailed Steps:", steps.map((step, i) => `${i + 1}. ${step}`)]);
-    const example = HAS_EXAMPLE.test(prompt) ? undefined : EXAMPLES.find(({ pattern }) => pattern.test(prompt))?.told;
+    const example = HAS_EXAMPLE.test(prompt) ? undefined : EXAMPLES.find(({ pattern }) => pattern.test(prompt))?.example;
     if (example) added.push(["Example:", [example]]);
-    const special = CRITERIA.find(({ pattern }) => pattern.test(prompt))?.told ?? [];
+    const special = CRITERIA.find(({ pattern }) => pattern.test(prompt))?.criteria ?? [];
     const criteria = ["everything asked for is answered", "nothing is made up", ...special].slice(0, 4);
     added.push(["Success Criteria:", criteria.map((each) => `- ${each}`)]);
     const text = stripEnd(prompt) + added.map(([title, lines]) => `\n\n${title}\n${lines.join("\n")}`).join("");
@@ -177,13 +177,13 @@ function unused(prompt: string, category: Category): string[] {
 
 const constrain: Mutation = {
   possible(prompt) {
-    const given = Object.values(LIBRARY).flat().filter((constraint) => prompt.includes(constraint)).length;
+    const present = Object.values(LIBRARY).flat().filter((constraint) => prompt.includes(constraint)).length;
     const left = unused(prompt, classify(prompt).category).length;
-    return given + CONSTRAIN.added <= CONSTRAIN.most && left >= CONSTRAIN.added;
+    return present + CONSTRAIN.added <= CONSTRAIN.most && left >= CONSTRAIN.added;
   },
   apply(prompt, category, seed) {
     const left = unused(prompt, category);
-    if (left.length < CONSTRAIN.added) throw new SurefootError("the prompt has all constraints of its kind already");
+    if (left.length < CONSTRAIN.added) throw new SurefootError("the prompt already contains all constraints of its category");
     const chosen = sample(`${seed}:${prompt}`, left, CONSTRAIN.added);
     const lines = chosen.map((constraint) => `- ${constraint}`).join("\n");
     const plain = stripEnd(prompt);
@@ -207,11 +207,11 @@ interface Parts {
 
 const SECTION = regex(DECOMPOSE.section);
 
-/** What a prompt asks for, one by one, and what stands around it; nothing of it is lost. */
-function taken(prompt: string): Parts {
-  const found = SECTION.exec(prompt);
-  const request = found ? prompt.slice(0, found.index) : prompt;
-  const rest = found ? strip(prompt.slice(found.index)) : "";
+/** Split a prompt into an introduction, its tasks and the rest, without losing text. */
+function splitTasks(prompt: string): Parts {
+  const section = SECTION.exec(prompt);
+  const request = section ? prompt.slice(0, section.index) : prompt;
+  const rest = section ? strip(prompt.slice(section.index)) : "";
   const lines = splitLines(strip(request));
   const first = lines.findIndex((line) => listItems(line).length > 0);
   const items = listItems(request);
@@ -234,9 +234,9 @@ function taken(prompt: string): Parts {
 }
 
 const decompose: Mutation = {
-  possible: (prompt) => !prompt.includes(DECOMPOSE.done) && taken(prompt).tasks.length >= 2,
+  possible: (prompt) => !prompt.includes(DECOMPOSE.done) && splitTasks(prompt).tasks.length >= 2,
   apply(prompt) {
-    const { intro, tasks, rest } = taken(prompt);
+    const { intro, tasks, rest } = splitTasks(prompt);
     const numbered = (texts: string[]) => texts.map((task, i) => `${i + 1}. ${task}`).join("\n");
     const middle = `${DECOMPOSE.done}\n${numbered(tasks.map(ended))}\nFinish each step before the next, and join the results into one answer.`;
     const steps = [intro, middle, rest].filter(Boolean).join("\n\n");

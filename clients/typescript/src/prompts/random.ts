@@ -1,21 +1,21 @@
-/** Python's `random.Random(text).sample`, so that a seed chooses the same here and there. */
+/** Python's `random.Random(text).sample`, so that a seed chooses the same items in both languages. */
 
 const MASK = (1n << 64n) - 1n;
 
-/** `k` different items, as `random.Random(seed).sample(items, k)` draws them. */
+/** Return `k` different items, the same as `random.Random(seed).sample(items, k)` in Python. */
 export function sample<T>(seed: string, items: readonly T[], k: number): T[] {
   const twister = new Twister(seedWords(new TextEncoder().encode(seed)));
   const pool = [...items];
   return Array.from({ length: k }, (_, i) => {
     const last = items.length - i - 1;
-    const place = twister.below(last + 1);
-    const chosen = pool[place] as T;
-    pool[place] = pool[last] as T;
+    const index = twister.below(last + 1);
+    const chosen = pool[index] as T;
+    pool[index] = pool[last] as T;
     return chosen;
   });
 }
 
-/** A text and its SHA-512 as one number, in words of 32 bits, the lowest first. */
+/** Return a text followed by its SHA-512 as one big-endian number, in 32-bit words, the lowest first (CPython's `seed`). */
 function seedWords(text: Uint8Array): Uint32Array {
   const bytes = [...text, ...sha512(text)];
   while (bytes[0] === 0) bytes.shift();
@@ -25,10 +25,10 @@ function seedWords(text: Uint8Array): Uint32Array {
   return words;
 }
 
-/** MT19937, seeded by an array. */
+/** The Mersenne Twister MT19937, seeded with an array (`init_by_array`). */
 class Twister {
   private readonly mt = new Uint32Array(624);
-  private place = 624;
+  private position = 624;
 
   constructor(key: Uint32Array) {
     const mt = this.mt;
@@ -55,7 +55,7 @@ class Twister {
     mt[0] = 0x80000000;
   }
 
-  /** A whole number below n. */
+  /** Return an integer from 0 to n - 1. */
   below(n: number): number {
     const shift = Math.clz32(n);
     for (;;) {
@@ -66,14 +66,14 @@ class Twister {
 
   private next(): number {
     const mt = this.mt;
-    if (this.place >= 624) {
+    if (this.position >= 624) {
       for (let i = 0; i < 624; i++) {
         const y = ((mt[i] as number) & 0x80000000) | ((mt[(i + 1) % 624] as number) & 0x7fffffff);
         mt[i] = (mt[(i + 397) % 624] as number) ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
       }
-      this.place = 0;
+      this.position = 0;
     }
-    let y = mt[this.place++] as number;
+    let y = mt[this.position++] as number;
     y ^= y >>> 11;
     y ^= (y << 7) & 0x9d2c5680;
     y ^= (y << 15) & 0xefc60000;
@@ -82,21 +82,21 @@ class Twister {
 }
 
 const PRIMES = Array.from({ length: 410 }, (_, n) => n).filter((n) => n > 1 && ![...Array(n).keys()].some((d) => d > 1 && n % d === 0));
-/** The first 64 bits behind the point of a root of a prime: SHA-512's constants. */
+/** The first 64 bits of the fractional part of a root of a prime: the constants of SHA-512. */
 const root = (prime: number, degree: bigint) => {
-  const wanted = BigInt(prime) << (64n * degree);
+  const target = BigInt(prime) << (64n * degree);
   let low = 0n;
   let high = 1n << 80n;
   while (high - low > 1n) {
     const middle = (low + high) / 2n;
-    if (middle ** degree <= wanted) low = middle;
+    if (middle ** degree <= target) low = middle;
     else high = middle;
   }
   return low & MASK;
 };
 let constants: { first: bigint[]; rounds: bigint[] } | undefined;
 
-/** SHA-512, for a few hundred bytes at a time. */
+/** Return the SHA-512 of a short message. */
 export function sha512(message: Uint8Array): Uint8Array {
   constants ??= {
     first: PRIMES.slice(0, 8).map((p) => root(p, 2n)),
@@ -117,18 +117,18 @@ export function sha512(message: Uint8Array): Uint8Array {
 }
 
 function compress(state: bigint[], w: bigint[], rounds: readonly bigint[]): void {
-  const turn = (x: bigint, by: bigint) => ((x >> by) | (x << (64n - by))) & MASK;
+  const rotate = (x: bigint, by: bigint) => ((x >> by) | (x << (64n - by))) & MASK;
   const at = (i: number) => w[i] as bigint;
   for (let i = 16; i < 80; i++) {
-    const s0 = turn(at(i - 15), 1n) ^ turn(at(i - 15), 8n) ^ (at(i - 15) >> 7n);
-    const s1 = turn(at(i - 2), 19n) ^ turn(at(i - 2), 61n) ^ (at(i - 2) >> 6n);
+    const s0 = rotate(at(i - 15), 1n) ^ rotate(at(i - 15), 8n) ^ (at(i - 15) >> 7n);
+    const s1 = rotate(at(i - 2), 19n) ^ rotate(at(i - 2), 61n) ^ (at(i - 2) >> 6n);
     w.push((at(i - 16) + s0 + at(i - 7) + s1) & MASK);
   }
   let [a, b, c, d, e, f, g, h] = state as [bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint];
   for (let i = 0; i < 80; i++) {
-    const s1 = turn(e, 14n) ^ turn(e, 18n) ^ turn(e, 41n);
+    const s1 = rotate(e, 14n) ^ rotate(e, 18n) ^ rotate(e, 41n);
     const one = (h + s1 + ((e & f) ^ (~e & MASK & g)) + (rounds[i] as bigint) + at(i)) & MASK;
-    const s0 = turn(a, 28n) ^ turn(a, 34n) ^ turn(a, 39n);
+    const s0 = rotate(a, 28n) ^ rotate(a, 34n) ^ rotate(a, 39n);
     const two = (s0 + ((a & b) ^ (a & c) ^ (b & c))) & MASK;
     [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) & MASK, c, b, a, (one + two) & MASK];
   }

@@ -1,4 +1,4 @@
-/** How good a prompt is: a weighted mean of what can be seen in it. Nothing is learned, nothing is hidden. */
+/** Score a prompt by a weighted mean of measures of its text. The weights are fixed, not learned. */
 
 import { classify, type Category } from "./classify.js";
 import { MEASURES, METRICS, SCORE } from "./tables.js";
@@ -9,49 +9,49 @@ const EVIDENCE = Object.entries(MEASURES.evidence).map(([name, signs]) => ({ nam
 const BINDING = regex(MEASURES.binding, "g");
 const DETAIL = regex(MEASURES.detail, "g");
 const PARTS = MEASURES.parts.map((part) => regex(part));
-const WAY_OUT = regex(MEASURES.wayOut);
+const FALLBACK = regex(MEASURES.wayOut);
 const STEPS = regex(MEASURES.steps, "g");
 
-const LOOKS: Record<(typeof MEASURES.general)[number], (prompt: string) => number> = {
+const GENERAL: Record<(typeof MEASURES.general)[number], (prompt: string) => number> = {
   clear(prompt) {
-    const spoken = words(prompt);
-    if (spoken.length === 0) return 0;
-    const mean = spoken.length / Math.max(1, sentences(prompt).length);
-    const vague = spoken.filter((word) => VAGUE.has(word)).length / spoken.length;
+    const all = words(prompt);
+    if (all.length === 0) return 0;
+    const mean = all.length / Math.max(1, sentences(prompt).length);
+    const vague = all.filter((word) => VAGUE.has(word)).length / all.length;
     return Math.max(0, Math.min(1, 1.25 - mean / 40)) * Math.max(0, 1 - 10 * vague);
   },
   specific: (prompt) => Math.min(1, (count(DETAIL, prompt) + count(BINDING, prompt)) / 6),
   complete: (prompt) => PARTS.filter((part) => part.test(prompt)).length / PARTS.length,
-  robust: (prompt) => (WAY_OUT.test(prompt) ? 1 : 0),
+  robust: (prompt) => (FALLBACK.test(prompt) ? 1 : 0),
   ordered: (prompt) => Math.min(1, (listItems(prompt).length + count(STEPS, prompt)) / 4),
   brief: (prompt) => Math.exp(-tokens(prompt) / 150),
 };
 
-/** Everything there is to see in a prompt, each from 0 to 1. */
+/** Return all measures of a prompt by name, each from 0 to 1. */
 export function measures(prompt: string): Record<string, number> {
-  const seen: Record<string, number> = {};
-  for (const name of MEASURES.general) seen[name] = LOOKS[name](prompt);
+  const values: Record<string, number> = {};
+  for (const name of MEASURES.general) values[name] = GENERAL[name](prompt);
   for (const { name, signs } of EVIDENCE) {
-    seen[name] = signs.filter((sign) => sign.test(prompt)).length / signs.length;
+    values[name] = signs.filter((sign) => sign.test(prompt)).length / signs.length;
   }
-  return seen;
+  return values;
 }
 
 export interface Scored {
   /** 0 to 1. */
   score: number;
-  /** What each measure adds. */
+  /** Contribution of each measure to the score. */
   breakdown: Record<string, number>;
 }
 
-/** The score of a prompt, by what counts in its category. */
+/** Return the score of a prompt with the weights of its category. */
 export function score(prompt: string, category: Category = classify(prompt).category): Scored {
-  const seen = measures(prompt);
+  const values = measures(prompt);
   const breakdown: Record<string, number> = {};
-  for (const name of METRICS[category]) breakdown[name] = (SCORE.own * (seen[name] as number)) / 3 / SCORE.full;
-  MEASURES.general.forEach((name, place) => {
-    const weight = SCORE.general[category][place] as number;
-    breakdown[name] = (breakdown[name] ?? 0) + ((1 - SCORE.own) * weight * (seen[name] as number)) / SCORE.full;
+  for (const name of METRICS[category]) breakdown[name] = (SCORE.own * (values[name] as number)) / 3 / SCORE.full;
+  MEASURES.general.forEach((name, i) => {
+    const weight = SCORE.general[category][i] as number;
+    breakdown[name] = (breakdown[name] ?? 0) + ((1 - SCORE.own) * weight * (values[name] as number)) / SCORE.full;
   });
   const sum = Object.values(breakdown).reduce((a, b) => a + b, 0);
   return { score: Math.min(1, sum), breakdown };

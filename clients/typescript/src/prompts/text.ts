@@ -1,10 +1,10 @@
-/** What a prompt is made of: tokens, sentences, list lines, the verb it begins with. Counted as Python counts. */
+/** The parts of a prompt (tokens, sentences, list items, leading verb), with the same results as the Python implementation. */
 
 import { TEXT, VERB_GROUPS } from "./tables.js";
 
 export type Pattern = readonly [source: string, flags: string];
 
-/** The pattern, to be searched for once. */
+/** Compile a pattern, optionally with more flags. */
 export function regex([source, flags]: Pattern, more = ""): RegExp {
   return new RegExp(source, flags + more);
 }
@@ -19,19 +19,19 @@ const LEFT = new RegExp(`^${TEXT.space[0]}`, "u");
 const RIGHT = new RegExp(`${TEXT.space[0]}$`, "u");
 const LINE = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
 
-/** Characters, not UTF-16 units. */
+/** Return the length in code points, as Python's `len` does, not in UTF-16 units. */
 export function size(text: string): number {
   let count = 0;
   for (const _ of text) count++;
   return count;
 }
 
-/** How long a text is: words and marks, which is close to what a model counts. */
+/** Return the number of words and punctuation marks, which is close to a language model's token count. */
 export function tokens(text: string): number {
   return count(TOKEN, text);
 }
 
-/** How often a global pattern is found. */
+/** Return the number of matches of a pattern with the flag `g`. */
 export function count(pattern: RegExp, text: string): number {
   return text.match(pattern)?.length ?? 0;
 }
@@ -40,7 +40,7 @@ export function words(text: string): string[] {
   return (text.match(WORD) ?? []).map((word) => word.toLowerCase());
 }
 
-/** Sentences of a text; a list item is one sentence. */
+/** Return the sentences of a text; a list item is one sentence. */
 export function sentences(text: string): string[] {
   return text
     .split(LINE)
@@ -55,15 +55,15 @@ export function splitLines(text: string): string[] {
   return lines;
 }
 
-/** What stands behind bullets and numbers. */
+/** Return the list items of a text without their bullets and numbers. */
 export function listItems(text: string): string[] {
   return text.split(LINE).flatMap((line) => {
-    const found = LIST_LINE.exec(line);
-    return found ? [strip(found[1] as string)] : [];
+    const match = LIST_LINE.exec(line);
+    return match ? [strip(match[1] as string)] : [];
   });
 }
 
-/** What kind of thing the text asks for, if it begins with an imperative, politely or not. */
+/** Return the group of the leading imperative verb, ignoring polite phrases; undefined if the text has none. */
 export function verbGroup(text: string): string | undefined {
   LETTERS.lastIndex = 0;
   const verb = LETTERS.exec(withoutPoliteness(text))?.[0].toLowerCase();
@@ -72,7 +72,7 @@ export function verbGroup(text: string): string | undefined {
     : undefined;
 }
 
-/** The text from its imperative on. */
+/** Return the text without polite phrases before its imperative. */
 export function withoutPoliteness(text: string): string {
   return text.replace(LEFT, "").replace(POLITE, "");
 }
@@ -85,19 +85,19 @@ export function stripEnd(text: string): string {
   return text.replace(RIGHT, "");
 }
 
-/** With a capital in front. */
+/** Return the text with its first letter in upper case. */
 export function capital(text: string): string {
   const [first = ""] = text;
   return first.toUpperCase() + text.slice(first.length);
 }
 
-/** With a small letter in front. */
+/** Return the text with its first letter in lower case. */
 export function small(text: string): string {
   const [first = ""] = text;
   return first.toLowerCase() + text.slice(first.length);
 }
 
-/** With a mark at its end. */
+/** Return the text with a full stop at its end, unless it ends with a punctuation mark. */
 export function ended(text: string): string {
   const plain = stripEnd(text);
   return plain === "" || ".!?:…؟".includes(plain.slice(-1)) ? plain : `${plain}.`;

@@ -1,4 +1,4 @@
-"""The data behind a progress display, in bounded memory for runs of any length."""
+"""The data that a progress display shows, in bounded memory for runs of any length."""
 
 from __future__ import annotations
 
@@ -143,24 +143,24 @@ class RunHistory:
         # Means over fewer than 100 episodes vary too much to be compared.
         if mean is not None and moment.episodes >= 100 and (self.best_return is None or mean > self.best_return):
             self.best_return = mean
-        self._note(moment)
+        self._add_events(moment)
 
-    def _note(self, moment: Moment) -> None:
+    def _add_events(self, moment: Moment) -> None:
         for text in moment.notes:
-            self.say(moment.seconds, text)
+            self.add_event(moment.seconds, text)
         for finding in moment.findings:
             self.findings.pop(finding.rule, None)
             if finding.status == "open" and finding.severity != "info":
                 self.findings[finding.rule] = finding
         if moment.evaluation is not None:
             self.evaluations.append(moment.evaluation)
-            self.say(moment.seconds, evaluation_sentence(moment.evaluation))
+            self.add_event(moment.seconds, evaluation_sentence(moment.evaluation))
         if moment.checkpoint is not None:
-            self._forget(checkpoint_sentence(self.checkpoint))
+            self._remove_event(checkpoint_sentence(self.checkpoint))
             self.checkpoint = moment.checkpoint
-            self.say(moment.seconds, checkpoint_sentence(moment.checkpoint))
+            self.add_event(moment.seconds, checkpoint_sentence(moment.checkpoint))
 
-    def say(self, seconds: float, text: str) -> None:
+    def add_event(self, seconds: float, text: str) -> None:
         """Add an event; an existing one moves to the end and its count increases."""
         text = printable(text)
         for event in self.events:
@@ -170,7 +170,7 @@ class RunHistory:
                 return
         self.events.append(Notice(seconds, text))
 
-    def _forget(self, text: str) -> None:
+    def _remove_event(self, text: str) -> None:
         for event in self.events:
             if event.text == text:
                 self.events.remove(event)

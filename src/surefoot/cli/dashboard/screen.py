@@ -182,7 +182,7 @@ class LiveScreen:
     def _note_output(self, line: str) -> None:
         with self._lock:
             if self._history is not None and line.strip():
-                self._history.say(self._clock() - self._opened_at, line)
+                self._history.add_event(self._clock() - self._opened_at, line)
 
     def _restore(self) -> list[str]:
         """Restore the terminal and return the captured output. Can be called at any time, repeatedly."""

@@ -31,7 +31,9 @@ def read_graph(name: str) -> Graph:
     from surefoot.graph.templates import NAMES, template
 
     register()
-    return template(name) if name in NAMES and not Path(name).is_file() else load_graph(name)
+    # A name without a suffix is meant as a template; `template` suggests the nearest one.
+    is_template = name in NAMES or not Path(name).suffix
+    return template(name) if is_template and not Path(name).exists() else load_graph(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,7 +101,7 @@ class PlayArgs:
     def run(self) -> int:
         import sys
 
-        from surefoot.train.render import film, show_in_terminal, write_gif
+        from surefoot.train.render import MissingPillow, film, show_in_terminal, write_gif
 
         directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
@@ -117,9 +117,14 @@ class PlayArgs:
         world.close()
         if sys.stdout.isatty():
             show_in_terminal(frames, fps=self.fps)
-        out = write_gif(frames, self.out or directory.path / "episode.gif", fps=self.fps)
+        try:
+            saved = f"→ {write_gif(frames, self.out or directory.path / 'episode.gif', fps=self.fps)}"
+        except MissingPillow as error:
+            if self.out is not None:
+                raise
+            saved = f"(no GIF: {error})"
         text = ", ".join(f"{value:.1f}" for value in returns)
-        print(f"{directory.name}, checkpoint {step}: return {text} in {len(frames)} frames → {out}")
+        print(f"{directory.name}, checkpoint {step}: return {text} in {len(frames)} frames {saved}")
         return 0
 
 

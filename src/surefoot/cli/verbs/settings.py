@@ -43,16 +43,19 @@ class KnobsArgs:
 
     surefoot knobs
     surefoot knobs clip
+    surefoot knobs --lm
     """
 
     words: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="WORD...")] = ()
     """Show only settings with one of these words in their name or other names."""
+    lm: bool = False
+    """Show the settings of `surefoot lm ppo` and `lm dpo` instead; they accept PPO's settings as well."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         rows = [
             row
-            for row in all_knobs()
+            for row in (language_knobs() if self.lm else all_knobs())
             if not self.words or any(word in name for word in self.words for name in [row["name"], *row["aliases"]])
         ]
         if self.as_json:
@@ -84,6 +87,13 @@ def all_knobs() -> list[dict[str, Any]]:
         for config in (PPOConfig, NetConfig, CollectConfig)
         for row in config.describe()
     ]
+
+
+def language_knobs() -> list[dict[str, Any]]:
+    """Return one row per setting of a language run."""
+    from surefoot.lm.config import LMConfig
+
+    return [{"config": LMConfig.__name__, **row} for row in LMConfig.describe()]
 
 
 @dataclass(frozen=True, kw_only=True)

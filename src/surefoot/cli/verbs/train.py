@@ -19,7 +19,8 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training, WorldMaker
+    from surefoot.train.spec_worlds import WorldMaker
+    from surefoot.train.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ class TrainArgs:
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         options.at_least_one(seeds=self.seeds, jobs=self.jobs)
-        keep, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
+        recording, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
         make, spec = self.resolve()
         if act:
             from surefoot.train.diagnose.auto_recover import RETAINED_CHECKPOINTS
@@ -120,7 +121,7 @@ class TrainArgs:
             command=["surefoot", *sys.argv[1:]],
             mirrors=mirrors(),
             doctor=live_doctor(self.doctor),
-            keep=keep,
+            recording=recording,
         )
         if act:
             run.save()  # a checkpoint to return to if the first updates go wrong
@@ -130,6 +131,7 @@ class TrainArgs:
         """Return the factory of the environments and the complete spec; write nothing."""
         import yaml
 
+        from surefoot.envs.ids import is_library
         from surefoot.train.config import read_settings
         from surefoot.train.spec import make_spec
         from surefoot.train.worlds import env_maker
@@ -142,6 +144,10 @@ class TrainArgs:
         if self.env_workers is not None:
             settings["workers"] = self.env_workers
         env_kwargs = {key: yaml.safe_load(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
+        if is_library(self.env):
+            print(
+                f"surefoot train: {self.env} is native code; it runs in this process with your rights", file=sys.stderr
+            )
         make = env_maker(self.env, backend=self.env_backend, env_kwargs=env_kwargs or None)
         probe = make(1)
         probe.close()
@@ -184,7 +190,7 @@ class ResumeArgs:
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Train until this many environment steps in total; schedules are stretched to it."""
     verify: Annotated[int, tyro.conf.arg(metavar="UPDATES")] = 0
-    """Do not continue; check that resuming is exact, with this many updates."""
+    """Do not continue; check that resuming is exact, with this many updates (6 if you give no number)."""
     env: options.CodeEnv = None
     env_workers: options.EnvWorkers = None
     display: options.Display = "auto"
@@ -211,7 +217,7 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
-        keep = telemetry_options(self.telemetry, self.record_minibatches)
+        recording = telemetry_options(self.telemetry, self.record_minibatches)
         spec, make = read_run(directory.path, self.env, total_steps=self.steps, workers=self.env_workers)
         if spec.learners > 1:
             return _run_ddp(self, directory, spec, make, resume=True)
@@ -222,7 +228,7 @@ class ResumeArgs:
             command=["surefoot", *sys.argv[1:]],
             mirrors=open_mirrors(directory.path, self.track, self.ppo_log),
             doctor=live_doctor(self.doctor),
-            keep=keep,
+            recording=recording,
         )
         if run.training.finished:
             run.close("finished")

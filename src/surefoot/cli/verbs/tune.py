@@ -227,9 +227,9 @@ class TuneArgs:
 
             trials.search(task, study, plan, directory, over(SEARCH_SHARE if plan.finalists else 1.0), screen)
             if plan.finalists and not stop.requested:
-                screen.say("final comparison on new seeds")
+                screen.print_line("final comparison on new seeds")
                 finals = compare_finalists(
-                    task, study, plan, stop=over(1.0), on_score=screen.tell_final, evaluate=trials.play
+                    task, study, plan, stop=over(1.0), on_score=screen.show_final_score, evaluate=trials.play
                 )
         result = search_result(study, task.space, finals)
         write_result(directory, result, task, plan)

@@ -44,14 +44,14 @@ class TuneScreen:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def tell(self, number: int, rung: int, score: float) -> None:
+    def show_score(self, number: int, rung: int, score: float) -> None:
         """Show that a trial was evaluated."""
         if rung == self.plan.rungs:
             self.finished.add(number)
             if self.best is None or score > self.best[0]:
                 self.best = score, number
             if not self.live:
-                self.say(f"trial {number}: {score:.1f}   best {self.best[0]:.1f} (trial {self.best[1]})")
+                self.print_line(f"trial {number}: {score:.1f}   best {self.best[0]:.1f} (trial {self.best[1]})")
         best = "" if self.best is None else f"   best {self.best[0]:.1f}"
         self.progress.update(
             self.task,
@@ -59,20 +59,20 @@ class TuneScreen:
             description=f"trial {number}, {rung}/{self.plan.rungs}: {score:.1f}{best}",
         )
 
-    def tell_final(self, number: int, rung: int, score: float) -> None:
+    def show_final_score(self, number: int, rung: int, score: float) -> None:
         """Print the score of a finalist."""
-        self.say(f"  trial {number}{' (baseline)' if number == 0 else ''}: {score:.1f}")
+        self.print_line(f"  trial {number}{' (baseline)' if number == 0 else ''}: {score:.1f}")
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line above the progress bar, unless the display is quiet."""
         if not self.quiet:
             (self.progress.console if self.live else self.console).print(text)
 
-    def look(self, study: Any) -> None:
+    def show_completed(self, study: Any) -> None:
         """Show the trials that other processes completed since the last call."""
         for trial in study.get_trials(deepcopy=False):
             if trial.number not in self.finished and trial.state.name == "COMPLETE":
-                self.tell(trial.number, self.plan.rungs, trial.value)
+                self.show_score(trial.number, self.plan.rungs, trial.value)
 
 
 class TrialRunner(Protocol):
@@ -107,7 +107,7 @@ class LocalTrials:
         from surefoot.train.tune.search import search
 
         if (self.args.jobs or 1) == 1:
-            search(task, study, plan, directory, stop=stop, on_score=screen.tell)
+            search(task, study, plan, directory, stop=stop, on_score=screen.show_score)
             return
         from surefoot.cli.verbs.tune import SEARCH_SHARE, main_in_child
 
@@ -121,14 +121,14 @@ class LocalTrials:
             child.start()
         stopping = False
         while any(child.is_alive() for child in children):
-            screen.look(study)
+            screen.show_completed(study)
             # The terminal sends Ctrl-C to the children too; a SIGTERM to this process alone does not reach them.
             if stop() and not stopping:
                 stopping = True
                 for child in children:
                     child.terminate()
             time.sleep(0.3)
-        screen.look(study)
+        screen.show_completed(study)
 
 
 class RayTrials:
@@ -149,7 +149,7 @@ class RayTrials:
     def search(
         self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
-        self.cluster.search(task, study, plan, directory, stop=stop, on_score=screen.tell)
+        self.cluster.search(task, study, plan, directory, stop=stop, on_score=screen.show_score)
 
 
 def lines(result: SearchResult, task: TuneTask, directory: Path) -> list[str]:

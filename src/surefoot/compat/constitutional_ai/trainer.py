@@ -107,7 +107,7 @@ class PPOTrainer:
             seed=seed,
         )
         self.learner = Learner(self.policy, self.config, device=self.device)
-        self.speech = Speech(tokenizer, policy_model)
+        self.speech = Speech(tokenizer, policy_model, chat="never")
         self.rewards = as_rewards(reward_model, device=self.device, pad=self.speech.eos[0])
         self.generator = torch.Generator().manual_seed(seed_for("sample", seed))
         self.shuffle = random.Random(seed_for("prompts", seed))

@@ -10,7 +10,4 @@ if TYPE_CHECKING:
     from surefoot.compat.directive023.trainer import PPOConfig as PPOConfig
     from surefoot.compat.directive023.trainer import PPOTrainer as PPOTrainer
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {"Directive023": "endpoints", "Experience": "trainer", "PPOConfig": "trainer", "PPOTrainer": "trainer"},
-)
+__getattr__, __dir__ = lazy_names(__name__)

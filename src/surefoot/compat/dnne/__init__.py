@@ -23,7 +23,7 @@ ALIASES = {
     "StringConstant": ("ConstantStringNode",),
     "Print": ("PrintValue", "DebugPrintNode"),
 }
-_load, __dir__ = lazy_names(__name__, {"from_workflow": "workflow"})
+_load, __dir__ = lazy_names(__name__)
 
 
 def register() -> None:

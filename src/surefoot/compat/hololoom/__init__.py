@@ -29,16 +29,4 @@ if TYPE_CHECKING:
     from surefoot.compat.hololoom.trainer import PPOConfig as PPOConfig
     from surefoot.compat.hololoom.trainer import PPOTrainer as PPOTrainer
 
-_SHUTTLE = ("Memory", "PatternCard", "Query", "QueryCache", "ToolResult", "TrainingSchedule", "WeavingShuttle")
-_FUNCTIONS = ("decode_action", "encode_action", "encode_observation", "tool")
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        **dict.fromkeys((*_SHUTTLE, *_FUNCTIONS), "shuttle"),
-        **dict.fromkeys(("ReflectionBuffer", "ReflectionMetrics", "RewardConfig", "RewardExtractor"), "buffer"),
-        **dict.fromkeys(("FabricCollection", "Spacetime", "WeavingTrace"), "spacetime"),
-        **dict.fromkeys(("PPOConfig", "PPOTrainer"), "trainer"),
-        "LearningSignal": "signals",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -72,9 +72,7 @@ class EvalCallback(EventCallback):
         if self.model.get_vec_normalize_env() is not None:
             sync_envs_normalization(self.training_env, self.eval_env)
         self._is_success_buffer = []
-        rewards, lengths = evaluate_policy(
-            self.model,
-            self.eval_env,
+        rewards, lengths = self._evaluate(
             n_eval_episodes=self.n_eval_episodes,
             render=self.render,
             deterministic=self.deterministic,
@@ -102,6 +100,9 @@ class EvalCallback(EventCallback):
             if self.callback_on_new_best is not None:
                 proceed = self.callback_on_new_best.on_step()
         return proceed and self._on_event() if self.callback is not None else proceed
+
+    def _evaluate(self, **arguments: Any) -> Any:
+        return evaluate_policy(self.model, self.eval_env, **arguments)
 
     def _write(self, rewards: Any, lengths: Any) -> None:
         if self.log_path is None:

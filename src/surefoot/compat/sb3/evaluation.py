@@ -29,6 +29,24 @@ def evaluate_policy(
     With several envs each plays its share of the episodes. A `Monitor` gives the returns before other wrappers changed the
     rewards; without one there is a warning. `callback(locals, globals)` is called after each step of each env.
     """
+    return play_episodes(
+        *(model, env, n_eval_episodes, deterministic, render, callback, reward_threshold, return_episode_rewards, warn)
+    )
+
+
+def play_episodes(
+    model: Any,
+    env: Any,
+    n_eval_episodes: int,
+    deterministic: bool,
+    render: bool,
+    callback: Callable[[dict[str, Any], dict[str, Any]], None] | None,
+    reward_threshold: float | None,
+    return_episode_rewards: bool,
+    warn: bool,
+    extra: Callable[[VecEnv], dict[str, Any]] = lambda env: {},
+) -> Any:
+    """Do what `evaluate_policy` does; `extra(env)` returns more arguments for `model.predict`."""
     env = as_vec_env(env)
     if not isinstance(env, VecEnv):
         single = env
@@ -38,7 +56,7 @@ def evaluate_policy(
         warnings.warn(
             "the evaluation env has no Monitor; wrappers that change rewards or lengths would change the results",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     n_envs = env.num_envs
     # The first episodes to end are the short ones, so each env plays a fixed number of them.
@@ -50,7 +68,7 @@ def evaluate_policy(
     episode_starts = np.ones(n_envs, bool)
     while (counts < targets).any():
         actions, states = model.predict(
-            observations, state=states, episode_start=episode_starts, deterministic=deterministic
+            observations, state=states, episode_start=episode_starts, deterministic=deterministic, **extra(env)
         )
         new_observations, rewards, dones, infos = env.step(actions)
         returns += rewards

@@ -34,6 +34,8 @@ class OnPolicyAlgorithm(BaseAlgorithm):
     gae_lambda: float
     use_sde: bool
     interrupted = False
+    use_masking = False
+    """Whether the policy gets the action masks of the env."""
     rollout_buffer: RolloutBuffer
     _engine: Any
     _learner: ModelLearner | None
@@ -48,7 +50,8 @@ class OnPolicyAlgorithm(BaseAlgorithm):
         assert self.env is not None
         _, engine, adapter = self._engine
         fast = engine is not adapter
-        world: Any = built_in_world(self.env) if fast and callbacks is None else None
+        plain = fast and callbacks is None and not self.use_masking
+        world: Any = built_in_world(self.env) if plain else None
         before = self._collector
         if before is not None and self._last_obs is not None and type(before.world) is type(world):
             before.policy = engine
@@ -62,7 +65,7 @@ class OnPolicyAlgorithm(BaseAlgorithm):
 
             # A callback's training acts by the adapter, on observations as the env returns them.
             rows = fast and callbacks is None
-            world = VecEnvWorld(self.env, rows=rows, last_obs=self._last_obs, masks=False, on_step=on_step)
+            world = VecEnvWorld(self.env, rows=rows, last_obs=self._last_obs, masks=self.use_masking, on_step=on_step)
         path = "auto" if callbacks is None else "torch"
         self._collector = Collector(
             world, acting, steps=self.n_steps, gamma=self.gamma, seed=draw_seed(), device=self.device, path=path

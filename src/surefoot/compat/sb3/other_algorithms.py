@@ -14,7 +14,7 @@ class _Absent(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise OtherAlgorithmError(
-            f"surefoot.sb3 has PPO, not {cls.__name__}; import it from stable_baselines3, which can be "
+            f"surefoot.sb3 has PPO, not {cls.__name__}; import it from stable_baselines3 or sb3_contrib, which can be "
             "installed beside it"
         )
 
@@ -44,4 +44,28 @@ class TD3(metaclass=_Absent):
 
 
 class HerReplayBuffer(metaclass=_Absent):
+    """Not available."""
+
+
+class ARS(metaclass=_Absent):
+    """Not available."""
+
+
+class CrossQ(metaclass=_Absent):
+    """Not available."""
+
+
+class QRDQN(metaclass=_Absent):
+    """Not available."""
+
+
+class TQC(metaclass=_Absent):
+    """Not available."""
+
+
+class TRPO(metaclass=_Absent):
+    """Not available."""
+
+
+class AsyncEval(metaclass=_Absent):
     """Not available."""

@@ -1,4 +1,4 @@
-"""Module paths of Stable-Baselines3 under `surefoot.sb3`.
+"""Module paths of Stable-Baselines3 under `surefoot.sb3`, and of sb3-contrib under `surefoot.sb3_contrib`.
 
 `surefoot.sb3.common.callbacks` is the module `surefoot.compat.sb3.callbacks` under another name: one module object, two paths.
 """
@@ -60,6 +60,29 @@ PATHS = {
     "surefoot.sb3.ppo": "ppo",
     "surefoot.sb3.ppo.policies": "ppo",
     "surefoot.sb3.ppo.ppo": "ppo",
+    "surefoot.sb3_contrib.common": "",
+    "surefoot.sb3_contrib.common.envs": "contrib.envs",
+    "surefoot.sb3_contrib.common.envs.invalid_actions_env": "contrib.envs",
+    "surefoot.sb3_contrib.common.maskable": "",
+    "surefoot.sb3_contrib.common.maskable.callbacks": "contrib.mask_evaluation",
+    "surefoot.sb3_contrib.common.maskable.distributions": "contrib.mask_distributions",
+    "surefoot.sb3_contrib.common.maskable.evaluation": "contrib.mask_evaluation",
+    "surefoot.sb3_contrib.common.maskable.policies": "contrib.mask_policies",
+    "surefoot.sb3_contrib.common.maskable.utils": "contrib.masks",
+    "surefoot.sb3_contrib.common.recurrent": "",
+    "surefoot.sb3_contrib.common.recurrent.policies": "contrib.recurrent_policies",
+    "surefoot.sb3_contrib.common.recurrent.type_aliases": "contrib.recurrent_policies",
+    "surefoot.sb3_contrib.common.vec_env": "other_algorithms",
+    "surefoot.sb3_contrib.common.wrappers": "contrib.wrappers",
+    "surefoot.sb3_contrib.common.wrappers.action_masker": "contrib.masks",
+    "surefoot.sb3_contrib.common.wrappers.time_feature": "contrib.time_feature",
+    **{f"surefoot.sb3_contrib.{name}": "other_algorithms" for name in ("ars", "crossq", "qrdqn", "tqc", "trpo")},
+    "surefoot.sb3_contrib.ppo_mask": "contrib.ppo_mask",
+    "surefoot.sb3_contrib.ppo_mask.policies": "contrib.ppo_mask",
+    "surefoot.sb3_contrib.ppo_mask.ppo_mask": "contrib.ppo_mask",
+    "surefoot.sb3_contrib.ppo_recurrent": "contrib.ppo_recurrent",
+    "surefoot.sb3_contrib.ppo_recurrent.policies": "contrib.ppo_recurrent",
+    "surefoot.sb3_contrib.ppo_recurrent.ppo_recurrent": "contrib.ppo_recurrent",
 }
 PACKAGES = {path.rpartition(".")[0] for path in PATHS}
 

@@ -108,13 +108,23 @@ class PPO(OnPolicyAlgorithm):
                 assert self.clip_range_vf > 0, "clip_range_vf must be positive; None turns it off"
             self.clip_range_vf = FloatSchedule(self.clip_range_vf)
         make: Any = self.policy_class
-        self.policy = make(
-            self.observation_space, self.action_space, self.lr_schedule, use_sde=self.use_sde, **self.policy_kwargs
-        ).to(self.device)
+        self.policy = make(self.observation_space, self.action_space, self.lr_schedule, **self._policy_arguments()).to(
+            self.device
+        )
         self._maybe_recommend_cpu()
         self.rollout_buffer = self._buffer(None)
         self._learner: ModelLearner | None = None
         self._engine = self._collector = None
+
+    def _policy_arguments(self) -> dict[str, Any]:
+        return {"use_sde": self.use_sde, **self.policy_kwargs}
+
+    def _adapter(self) -> EnginePolicy:
+        return EnginePolicy(self.policy, self.sde_sample_freq)
+
+    def _sequence(self) -> int | None:
+        """Return the length of the sequences that a policy with memory learns from; None for whole rollouts."""
+        return None
 
     def _config(self) -> PPOConfig:
         """Return the current settings for the engine, whose value loss is half the squared error."""
@@ -135,6 +145,7 @@ class PPO(OnPolicyAlgorithm):
             weight_decay=group["weight_decay"] if plain else 0.0,
             path="auto" if plain and self.clip_range_vf is None else "torch",
             min_samples=1,
+            sequence=self._sequence(),
         )
 
     def _prepare_learner(self) -> ModelLearner:
@@ -142,7 +153,7 @@ class PPO(OnPolicyAlgorithm):
         config = self._config()
         if self._learner is None or self._learner.config != config or self._engine[0] is not self.policy:
             fast = standard(self.policy) if self.device.type == "cpu" else None
-            adapter = EnginePolicy(self.policy, self.sde_sample_freq)
+            adapter = self._adapter()
             self._engine = (self.policy, fast or adapter, adapter)
             self._learner = ModelLearner(fast or adapter, config, self.policy.optimizer, self.device)
             self._learner.generator.manual_seed(draw_seed())

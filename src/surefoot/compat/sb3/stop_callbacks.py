@@ -138,6 +138,10 @@ def _true(self: BaseCallback) -> bool:
     return True
 
 
+def _hook(kind: type[Any]) -> Any:
+    return getattr(kind, "_on_step")  # noqa: B009  # a protected name
+
+
 def needs_every_step(callback: BaseCallback | None) -> str | None:
     """Return the name of a callback that must be called during each step; None if after the rollout is enough.
 
@@ -145,7 +149,8 @@ def needs_every_step(callback: BaseCallback | None) -> str | None:
     """
     if isinstance(callback, CallbackList) and type(callback) is CallbackList:
         return next((name for each in callback.callbacks if (name := needs_every_step(each))), None)
-    if type(callback) in (EveryNTimesteps, EvalCallback):
+    evaluates = isinstance(callback, EvalCallback) and _hook(type(callback)) is _hook(EvalCallback)
+    if evaluates or type(callback) is EveryNTimesteps:
         assert isinstance(callback, EventCallback)
         inner = [callback.callback, getattr(callback, "callback_on_new_best", None)]
         return next((name for each in inner if (name := needs_every_step(each))), None)
@@ -155,7 +160,7 @@ def needs_every_step(callback: BaseCallback | None) -> str | None:
         or (type(callback) is ConvertCallback and not callback.callback)
     ):
         return None
-    code = getattr(getattr(type(callback), "_on_step"), "__code__", None)  # noqa: B009  # a protected name
+    code = getattr(_hook(type(callback)), "__code__", None)
     constants = () if code is None else tuple(x for x in code.co_consts if not isinstance(x, str | None.__class__))
     trivial = code is not None and code.co_code == _true.__code__.co_code and constants == (True,)
     return None if trivial and type(callback).on_step is BaseCallback.on_step else type(callback).__name__

@@ -11,6 +11,4 @@ if TYPE_CHECKING:
     from surefoot.compat.townlet.harness import TrainingHarness as TrainingHarness
     from surefoot.compat.townlet.record_writer import FlatMirror as FlatMirror
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {"FlatMirror": "record_writer", "PolicyRuntime": "harness", "TrainingHarness": "harness"}
-)
+__getattr__, __dir__ = lazy_names(__name__)

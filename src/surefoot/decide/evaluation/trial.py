@@ -92,7 +92,7 @@ def run_trial(
     recorder.close("finished")
 
 
-def made_with(directory: Path) -> tuple[str, str]:
+def encoder_and_chooser(directory: Path) -> tuple[str, str]:
     """Return the encoder and the chooser of a trial."""
     saved = _versions(directory).load().parts["agent"]
     return str(saved["encoder"]), str(saved["kind"])

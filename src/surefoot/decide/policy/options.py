@@ -82,8 +82,8 @@ class Options:
 
     def name(self, index: int) -> str:
         """Return the name with this index."""
-        for name, at in self._index.items():
-            if at == index:
+        for name, known in self._index.items():
+            if known == index:
                 return name
         raise UnknownOption(f"no option has index {index}; there are {len(self._index)}")
 

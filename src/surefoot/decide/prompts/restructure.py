@@ -98,10 +98,10 @@ LONGEST_REPEATED = 45
 
 def can_restate(prompt: str) -> bool:
     """Return True if text stands between the instruction and the end of the prompt."""
-    found = structure(prompt)
-    if not found.instruction or AGAIN in prompt or len(TOKEN.findall(found.instruction)) > LONGEST_REPEATED:
+    parts = structure(prompt)
+    if not parts.instruction or AGAIN in prompt or len(TOKEN.findall(parts.instruction)) > LONGEST_REPEATED:
         return False
-    return not CUE.sub("", prompt.rstrip()).rstrip().endswith(found.instruction)
+    return not CUE.sub("", prompt.rstrip()).rstrip().endswith(parts.instruction)
 
 
 def restate(prompt: str) -> str:
@@ -114,8 +114,8 @@ _LABELLED = re.compile(r"(?:^|\n)[ \t]*(?:task|instructions?|question|input|text
 
 def can_label(prompt: str) -> bool:
     """Return True if an instruction is followed by the text it is about, and neither has a label."""
-    found = structure(prompt)
-    return bool(found.instruction and found.material) and _LABELLED.search(prompt) is None
+    parts = structure(prompt)
+    return bool(parts.instruction and parts.material) and _LABELLED.search(prompt) is None
 
 
 def label(prompt: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot._lazy import lazy_names
-from surefoot._moved import moved_names
 
 if TYPE_CHECKING:
     from surefoot.decide.rewards import RewardConfig as RewardConfig
@@ -18,22 +17,4 @@ if TYPE_CHECKING:
     from surefoot.decide.tools.run_log import RunLog as RunLog
     from surefoot.decide.tools.schedule import TrainingSchedule as TrainingSchedule
 
-_load, __dir__ = lazy_names(
-    __name__,
-    {
-        "QueryCache": "cache",
-        "RewardConfig": "run_log",
-        "RunLog": "run_log",
-        "TextMemory": "memory",
-        "ToolAgent": "agent",
-        "ToolResult": "protocol",
-        "ToolRun": "run",
-        "TrainingSchedule": "schedule",
-        "tool": "protocol",
-    },
-)
-_load_moved = moved_names(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    return _load(name) if name in __dir__() else _load_moved(name)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from surefoot.errors import FiringError, GraphError
-from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.digits import parameters_sha256, weights_of
 from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.run.tick import Machine
 from surefoot.graph.schedule import Schedule, Setting, build, islands, schedule
@@ -209,7 +209,7 @@ def _work(
         plan = schedule(parse_graph(text), **run)
         island = _Island(plan, islands(plan), number, routes, setting)
         island.run(ticks, check_parent)
-        sender.send(("learned", learned(island.nodes)))
+        sender.send(("learned", weights_of(island.nodes)))
         close_all(island.nodes)
     except Exception as why:
         sender.send(("error", str(why)))

@@ -69,8 +69,6 @@ class PPOAgentNode(RuntimeNode):
             # The kernel samples; it has no mode, so a deterministic agent acts with torch.
             if self.path != "torch" and not self.params.deterministic:
                 self.actor = kernel_actor(policy, self.seed)
-            if self.actor is not None:
-                self.actor.net.refresh()
             # In the first tick an episode begins in every copy; the delayed input has no value yet.
             starts = np.ones(len(next(iter(observations.values()))), bool)
         mask = observations.get(MASK)
@@ -139,6 +137,6 @@ class PPOAgentNode(RuntimeNode):
         self.generator.set_state(torch.as_tensor(saved["generator"]))
         if self.actor is not None:
             # The kernel acts on a packed copy of the weights.
-            self.actor.net.refresh()
+            self.actor.require()
             if "kernel_rng" in saved:
                 self.actor.rng[:] = saved["kernel_rng"]

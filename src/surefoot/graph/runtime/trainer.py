@@ -76,7 +76,7 @@ class PPOTrainerNode(RuntimeNode):
         report = learner.update(rollout, progress=progress)
         if policy_outputs.actor is not None:
             # The kernel acts on a packed copy of the weights.
-            policy_outputs.actor.net.refresh()
+            policy_outputs.actor.require()
         return self.outputs(report)
 
     def begin(self, policy: Policy, streams: int, obs: Arrays, curiosity: Any = None, schedule: Any = None) -> None:

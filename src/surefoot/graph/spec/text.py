@@ -90,7 +90,8 @@ def load_graph(path: Path | str) -> Graph:
             raise GraphError(f"{path} has {size:,} bytes; a graph has at most {MOST_BYTES:,}")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as why:
-        raise GraphError(f"cannot read a graph from {path}: {why}") from why
+        reason = why.strerror if isinstance(why, OSError) else "it is not UTF-8 text"
+        raise GraphError(f"cannot read a graph from {path}: {reason}") from why
     try:
         return parse_graph(text)
     except GraphError as why:

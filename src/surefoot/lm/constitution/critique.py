@@ -62,7 +62,7 @@ def write(
     """Return the answers to questions. The random numbers follow from `seeds`, so that a repeated batch is the same."""
     limit = policy.backbone.context_length
     # Long questions lose their start.
-    prompts = [ids if limit is None else ids[-(limit - tokens) :] for ids in map(speech.ask, questions)]
+    prompts = [ids if limit is None else ids[-(limit - tokens) :] for ids in map(speech.prompt, questions)]
     policy.temperature = temperature
     sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
     # One generator for the batch, seeded by all its members (Knuth's multiplicative hash of each seed).

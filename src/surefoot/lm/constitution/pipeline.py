@@ -20,7 +20,7 @@ from surefoot.lm.constitution.critique import revise, says_something, write
 from surefoot.lm.constitution.pipeline_config import PipelineConfig as PipelineConfig
 from surefoot.lm.constitution.preferences import PairJudgement, by_score, compare, pairs_of
 from surefoot.lm.constitution.principles import Constitution, ModelJudge
-from surefoot.lm.data import PreferencePair, as_text, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.data import as_text, read_pairs, read_prompts, write_jsonl
 from surefoot.lm.policy.adapters import settle_adapters
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
@@ -164,9 +164,13 @@ class Pipeline:
             )
         model, speech = self._base()
         backbone = Backbone(model, seed=self.config.seed)
-        talks = [([{"role": "user", "content": p}] if speech.has_chat else p, r) for p, r in demonstrations]
         fit = finetune(
-            backbone, talks, speech, epochs=self.config.sft_epochs, lr=self.config.sft_lr, seed=self.config.seed
+            backbone,
+            demonstrations,
+            speech,
+            epochs=self.config.sft_epochs,
+            lr=self.config.sft_lr,
+            seed=self.config.seed,
         )
         _save(backbone, self.folder / "sft.safetensors")
         return {"revisions": len(better), "clean": len(demonstrations) - len(better), **fit.to_json()}
@@ -210,7 +214,7 @@ class Pipeline:
     def _reward(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         reward = BackboneReward(backbone)
-        pairs = [_as_chat(pair, speech) for pair in read_pairs(self.folder / "preferences.jsonl")]
+        pairs = read_pairs(self.folder / "preferences.jsonl")
         fit = train_reward_model(
             reward, pairs, speech, epochs=self.config.reward_epochs, lr=self.config.reward_lr, seed=self.config.seed
         )
@@ -222,9 +226,8 @@ class Pipeline:
         reward = BackboneReward(backbone)
         reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
         config = self._ppo_config()
-        talks = [[{"role": "user", "content": p}] if speech.has_chat else p for p in self.prompts]
         learner = config.ppo(None, **{"lr": self.config.ppo_lr, **self.config.learner})
-        return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=learner)
+        return LMTraining(backbone, speech.tokenizer, self.prompts, reward, config, ppo=learner)
 
     def _ppo(self) -> dict[str, Any]:
         training, directory = self._training(), RunDir(self.folder / "ppo")
@@ -264,16 +267,6 @@ class Pipeline:
         rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
         write_jsonl(self.folder / "answers.jsonl", rows)
         return compare_models(self.constitution, self.held_out, before, after)
-
-
-def _as_chat(pair: PreferencePair, speech: Speech) -> PreferencePair:
-    """Return a preference whose prompt has the chat template, as in the PPO stage."""
-    if not speech.has_chat:
-        return pair
-    messages = [{"role": "user", "content": pair.prompt}]
-    return dataclasses.replace(
-        pair, prompt=speech.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    )
 
 
 def _save(backbone: Backbone, path: Path) -> None:

@@ -179,7 +179,7 @@ class ModelJudge:
 
     def chances(self, question: str, answers: Sequence[str]) -> np.ndarray:
         """Return the relative probabilities of the answers, by the first token of each."""
-        ids = self.speech.ask(question)
+        ids = self.speech.prompt(question)
         limit = self.backbone.context_length
         ids = ids if limit is None else ids[-limit:]
         with self.backbone.reference():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 
 from surefoot.errors import ConfigError, DataError
 from surefoot.lm.config import LMConfig
-from surefoot.lm.data import Talk
+from surefoot.lm.data import Talk, messages_of
 from surefoot.lm.policy.backbone import Backbone
 
 
@@ -52,6 +53,17 @@ def load_model(name: str | Path, *, dtype: torch.dtype, device: torch.device) ->
             "or `smollm2` after `surefoot lm get smollm2`"
         ) from why
     return model.to(device)
+
+
+def is_encoder(name: str | Path) -> bool:
+    """Return True for a model without a language-model head, such as MiniLM; False if its config names none."""
+    transformers = require_transformers()
+    try:
+        config = transformers.AutoConfig.from_pretrained(resolve(name))
+    except (OSError, ValueError):
+        return False  # `load_model` reports what is wrong with the name
+    heads = config.architectures or []
+    return bool(heads) and not any(head.endswith(("ForCausalLM", "LMHeadModel")) for head in heads)
 
 
 def resolve(name: str | Path) -> str:
@@ -108,14 +120,36 @@ def backbone_of(model: Any, config: LMConfig) -> Backbone:
     )
 
 
+Prompt = Talk | Mapping[str, Any]
+"""A prompt, or a row of a file with the key `prompt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRow:
+    """A prompt that fits into the model."""
+
+    talk: Talk
+    ids: np.ndarray
+    row: Mapping[str, Any]
+    """All columns of the file, for rewards."""
+
+
 class Speech:
     """A tokenizer as training needs it: encodes prompts, decodes responses, knows the end tokens.
 
     Padding is masked and never by token, so a pad token is not needed.
+
+    Args:
+        tokenizer: A Hugging Face tokenizer.
+        model: Its model, which may name more end tokens.
+        chat: Whether plain prompts go through the chat template: "auto" (if there is one), "never" or "always".
     """
 
-    def __init__(self, tokenizer: Any, model: Any = None) -> None:
+    def __init__(self, tokenizer: Any, model: Any = None, *, chat: str = "auto") -> None:
         self.tokenizer = tokenizer
+        if chat == "always" and not self.has_template:
+            raise ConfigError("chat is 'always' but this tokenizer has no chat template; set chat=auto or chat=never")
+        self.chat = chat != "never" and self.has_template
         ends: list[Any] = [tokenizer.eos_token_id]
         generation = getattr(model, "generation_config", None)
         more = getattr(generation, "eos_token_id", None)
@@ -127,42 +161,39 @@ class Speech:
             raise ConfigError("neither the tokenizer nor the model names an end-of-text token; set tokenizer.eos_token")
 
     @property
-    def has_chat(self) -> bool:
+    def has_template(self) -> bool:
         """Return True if the tokenizer has a chat template."""
         return bool(getattr(self.tokenizer, "chat_template", None))
 
     def prompt(self, text: Talk) -> np.ndarray:
-        """Return the tokens of a text, or of a conversation up to the assistant's next message."""
-        if isinstance(text, str):
+        """Return the tokens of a prompt: a conversation up to the assistant's next message, or plain text without `chat`."""
+        if isinstance(text, str) and not self.chat:
             ids = self.tokenizer(text)["input_ids"]
-        elif self.has_chat:
-            rendered = self.tokenizer.apply_chat_template(list(text), add_generation_prompt=True, tokenize=False)
+        elif self.has_template:
+            talk = messages_of(text)
+            rendered = self.tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False)
             ids = self.tokenizer(rendered, add_special_tokens=False)["input_ids"]
         else:
             raise DataError("a prompt is a conversation but this tokenizer has no chat template; pass plain text")
         return np.asarray(ids, dtype=np.int64)
 
-    def usable(self, prompts: Sequence[Talk], room: int | None) -> tuple[list[Talk], list[np.ndarray], list[str]]:
-        """Return (prompts, their tokens, one sentence per prompt that is empty or longer than `room` tokens)."""
-        usable: list[Talk] = []
-        ids: list[np.ndarray] = []
+    def usable(self, prompts: Sequence[Prompt], room: int | None) -> tuple[list[PromptRow], list[str]]:
+        """Return (prompts with their tokens, one sentence per prompt that is empty or longer than `room` tokens)."""
+        usable: list[PromptRow] = []
         skipped: list[str] = []
-        for number, talk in enumerate(prompts, 1):
+        for number, prompt in enumerate(prompts, 1):
+            row: Mapping[str, Any] = prompt if isinstance(prompt, Mapping) else {"prompt": prompt}
+            talk: Talk = row["prompt"]
             tokens = self.prompt(talk)
             if len(tokens) == 0 or (isinstance(talk, str) and not talk.strip()):
                 skipped.append(f"prompt {number} is empty")
             elif room is not None and len(tokens) > room:
                 skipped.append(f"prompt {number} has {len(tokens)} tokens; {room} fit beside max_new_tokens")
             else:
-                usable.append(talk)
-                ids.append(tokens)
+                usable.append(PromptRow(talk, tokens, row))
         if not usable:
             raise DataError(f"none of {len(prompts)} prompts can be used{'; ' + skipped[0] if skipped else ''}")
-        return usable, ids, skipped
-
-    def ask(self, question: str) -> np.ndarray:
-        """Return the tokens of a question, as a conversation if there is a chat template."""
-        return self.prompt([{"role": "user", "content": question}] if self.has_chat else question)
+        return usable, skipped
 
     def continuation(self, text: str) -> np.ndarray:
         """Return the tokens of a response that follows a prompt: no begin-of-text token, an end token last."""

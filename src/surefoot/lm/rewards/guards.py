@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.errors import ConfigError, RewardError, SurefootError
+from surefoot.errors import ConfigError, RewardError
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.rewards.fluency import Fluency
+from surefoot.lm.rewards.rewards import RewardInputs, as_rewards
 
-Evaluate = Callable[[Sequence[np.ndarray], bool], tuple[list[str], list[str], Fluency]]
-"""(prompts, by the reference) → (prompts, responses, their fluency)."""
+Evaluate = Callable[[bool], tuple[RewardInputs, Fluency]]
+"""(by the reference) → (responses to the held-out prompts, their fluency)."""
 # Rollouts in a row beyond the budget after which `over_budget=back` ends the run too: β has grown by 1.5² by then.
 PATIENCE = 3
 
@@ -36,11 +37,13 @@ class Guards:
         self,
         config: LMConfig,
         policy: LMPolicy,
-        judge: Callable[[list[str], list[str]], Sequence[float]] | None,
-        prompts: Sequence[np.ndarray],
+        judge: Any,
+        held_out: int,
     ) -> None:
-        self.config, self.policy, self.judge, self.prompts = config, policy, judge, list(prompts)
-        if judge is not None and not self.prompts:
+        self.config, self.policy, self.held_out = config, policy, held_out
+        timeout, device = config.reward_timeout, next(iter(policy.state_dict().values())).device
+        self.judge = None if judge is None else as_rewards(judge, timeout=timeout, device=device, kind="judge")
+        if judge is not None and not held_out:
             raise ConfigError(
                 "the judge has no prompts; pass held-out prompts (--judge-prompts FILE, judge_prompts=[…])"
             )
@@ -50,7 +53,7 @@ class Guards:
         self.best_score, self.best_step, self.looks_since = -np.inf, 0, 0
         self.judged: float | None = None
         self.limited = any(limit is not None for limit in config.limits.values())
-        if self.limited and not self.prompts:
+        if self.limited and not held_out:
             raise ConfigError(
                 "nll_limit, repetition_limit and refusal_limit are measured on held-out prompts; pass --judge-prompts FILE"
             )
@@ -94,15 +97,15 @@ class Guards:
         self.improved, self.judged, self.gamed, self.fluency = False, None, 0.0, None
         # At the first and the last step too: the first is the baseline of the judge.
         last = step >= self.config.steps
-        if not self.prompts or (step % self.config.judge_every and not last and step != 1):
+        if not self.held_out or (step % self.config.judge_every and not last and step != 1):
             return None, []
         if self.base is None:
-            self.base = evaluate(self.prompts, True)[2]
-        prompts, responses, self.fluency = evaluate(self.prompts, False)
+            self.base = evaluate(True)[1]
+        inputs, self.fluency = evaluate(False)
         beyond = self.fluency.beyond(self.base, **self.config.limits)
         if not beyond:
             self.fluent = _copy(self.policy) if self.limited else None
-            return self._judge(prompts, responses, step, score) if self.judge is not None else (None, [])
+            return self._judge(inputs, step, score) if self.judge is not None else (None, [])
         # The judge's best weights were within the limits as well: beyond them the run ends.
         restored = self.best if self.best is not None else self.fluent
         if restored is not None:
@@ -111,23 +114,16 @@ class Guards:
         message = f"{beyond}; {outcome}"
         return message, [message]
 
-    def _judge(self, prompts: list[str], responses: list[str], step: int, score: float) -> tuple[str | None, list[str]]:
+    def _judge(self, inputs: RewardInputs, step: int, score: float) -> tuple[str | None, list[str]]:
         """Let the judge score; after `judge_patience` evaluations without progress restore the best weights and end."""
         last = step >= self.config.steps
         assert self.judge is not None
         try:
-            scores = np.asarray([float(x) for x in self.judge(prompts, responses)])
-        except SurefootError:
-            raise
-        except Exception as why:  # whatever a user's function raises
-            raise RewardError(
-                f"the judge raised {type(why).__name__}: {why}; the step is saved, resume with it fixed"
-            ) from why
-        if len(scores) != len(responses) or not np.isfinite(scores).any():
-            raise RewardError(
-                f"the judge returned {len(scores)} scores, {int(np.isfinite(scores).sum())} of them finite, for "
-                f"{len(responses)} responses; it must return one number per response"
-            )
+            scores = self.judge(inputs)[0]
+        except RewardError as why:
+            raise RewardError(f"{why}; the step is saved, fix the judge and resume") from why
+        if not np.isfinite(scores).any():
+            raise RewardError(f"none of the judge's {len(scores)} scores is a finite number; the step is saved")
         self.judged = float(scores[np.isfinite(scores)].mean())
         if self.judged > self.best_score:
             self.best, self.best_score, self.best_step = _copy(self.policy), self.judged, step

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.errors import DataError
+from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel, pad
@@ -180,6 +181,16 @@ def pair_features(
         part = order[begin : begin + rows]
         features[part] = model.features(*pad([flat[i] for i in part], model.head.weight.device)).cpu()
     return features[0::2], features[1::2]
+
+
+@torch.no_grad()
+def pair_accuracy(
+    model: RewardModel | BackboneReward, pairs: Sequence[PreferencePair], speech: Speech, *, max_length: int = 512
+) -> dict[str, Any]:
+    """Return {pairs, accuracy, interval} on pairs that the model was not fitted to."""
+    chosen, rejected = (model.scored(side) for side in pair_features(model, pairs, speech, max_length=max_length))
+    right = int((chosen > rejected).sum())
+    return {"pairs": len(pairs), "accuracy": right / len(pairs), "interval": wilson(right, len(pairs))}
 
 
 @torch.no_grad()

@@ -28,6 +28,10 @@ class RewardInputs:
     prompt_ids: list[np.ndarray]
     response_ids: list[np.ndarray]
     """Without the end token."""
+    conversations: list[list[dict[str, str]]] = field(default_factory=list[list[dict[str, str]]])
+    """All messages, the response as the last one."""
+    rows: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    """The rows of the prompts file, with all its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,15 @@ class RewardPart:
 
 
 class Rewards:
-    """The weighted sum of its parts; each part has `timeout` seconds per batch."""
+    """The weighted sum of its parts; each part has `timeout` seconds per batch. `kind` is its name in errors."""
 
-    def __init__(self, parts: Sequence[RewardPart], *, timeout: float = 300.0) -> None:
+    def __init__(self, parts: Sequence[RewardPart], *, timeout: float = 300.0, kind: str = "reward") -> None:
         if not parts:
-            raise ConfigError("there is no reward; pass a function, a module, or a list of them")
+            raise ConfigError(f"there is no {kind}; pass a function, a module, or a list of them")
         names = [part.name for part in parts]
         if len(set(names)) < len(names):
-            raise ConfigError(f"two rewards have the same name: {', '.join(names)}")
-        self.parts, self.timeout = list(parts), timeout
+            raise ConfigError(f"two {kind}s have the same name: {', '.join(names)}")
+        self.parts, self.timeout, self.kind = list(parts), timeout, kind
 
     def __call__(self, inputs: RewardInputs) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return (sum [N], {name: scores [N]}). NaN stays NaN: training leaves such responses out and counts them."""
@@ -75,16 +79,16 @@ class Rewards:
             thread.join(self.timeout)
             if thread.is_alive():
                 raise RewardError(
-                    f"the reward {part.name} did not return within {self.timeout:g} s for {len(inputs.responses)} responses; "
-                    "nothing of this step was learned. Raise reward_timeout if it needs longer"
+                    f"the {self.kind} {part.name} did not return within {self.timeout:g} s for {len(inputs.responses)} "
+                    "responses; nothing of this step was learned. Raise reward_timeout if it needs longer"
                 )
         if "error" in box:
             why = box["error"]
             # Ctrl-C in a reward must end the run, not look like a faulty reward.
             if isinstance(why, RewardError | KeyboardInterrupt):
                 raise why
-            raise RewardError(f"the reward {part.name} raised {type(why).__name__}: {why}") from why
-        return _numbers(box["scores"], part.name, len(inputs.responses))
+            raise RewardError(f"the {self.kind} {part.name} raised {type(why).__name__}: {why}") from why
+        return _numbers(box["scores"], f"the {self.kind} {part.name}", len(inputs.responses))
 
 
 def _numbers(scores: Any, name: str, count: int) -> np.ndarray:
@@ -93,15 +97,15 @@ def _numbers(scores: Any, name: str, count: int) -> np.ndarray:
     try:
         numbers = np.asarray([math.nan if x is None else float(x) for x in scores], dtype=np.float64)
     except (TypeError, ValueError) as why:
-        raise RewardError(
-            f"the reward {name} returned {scores!r:.120}; it must return one number per response"
-        ) from why
+        raise RewardError(f"{name} returned {scores!r:.120}; it must return one number per response") from why
     if len(numbers) != count:
-        raise RewardError(f"the reward {name} returned {len(numbers)} numbers for {count} responses")
+        raise RewardError(f"{name} returned {len(numbers)} numbers for {count} responses")
     return numbers
 
 
-def as_rewards(reward: Any, *, timeout: float = 300.0, device: torch.device | None = None, pad: int = 0) -> Rewards:
+def as_rewards(
+    reward: Any, *, timeout: float = 300.0, device: torch.device | None = None, pad: int = 0, kind: str = "reward"
+) -> Rewards:
     """Return `Rewards` for a function, a module, a list of them, or {name: (reward, weight)}."""
     if isinstance(reward, Rewards):
         return reward
@@ -109,10 +113,11 @@ def as_rewards(reward: Any, *, timeout: float = 300.0, device: torch.device | No
         parts: list[RewardPart] = []
         for name, entry in reward.items():
             function, weight = entry if isinstance(entry, tuple) else (entry, 1.0)
-            parts.append(RewardPart(str(name), _scorer(function, device, pad), float(weight)))
-        return Rewards(parts, timeout=timeout)
+            parts.append(RewardPart(str(name), _scorer(function, device, pad, kind), float(weight)))
+        return Rewards(parts, timeout=timeout, kind=kind)
     several: list[Any] = list(reward) if isinstance(reward, list | tuple) else [reward]
-    return Rewards([RewardPart(_name(f, i), _scorer(f, device, pad)) for i, f in enumerate(several)], timeout=timeout)
+    parts = [RewardPart(_name(f, i), _scorer(f, device, pad, kind)) for i, f in enumerate(several)]
+    return Rewards(parts, timeout=timeout, kind=kind)
 
 
 def _name(function: Any, number: int) -> str:
@@ -120,19 +125,36 @@ def _name(function: Any, number: int) -> str:
     return str(named) if number == 0 else f"{named}_{number}"
 
 
-def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[RewardInputs], Sequence[float]]:
+# Parameter names that a reward or judge may have, and the field of `RewardInputs` that each receives.
+_PARAMETERS = {"prompt": "prompts", "response": "responses", "conversation": "conversations", "row": "rows"}
+
+
+def _scorer(
+    function: Any, device: torch.device | None, pad: int, kind: str
+) -> Callable[[RewardInputs], Sequence[float]]:
+    """Return a function of `RewardInputs`. Singular names receive one response per call, plural names the batch."""
     if isinstance(function, nn.Module):
         return lambda inputs: _by_module(function, inputs, device, pad)
+    takes = f"it must take (prompt, response), or any of {', '.join(_PARAMETERS)} by name, or their plurals for a batch"
     if not callable(function):
-        raise ConfigError(f"{function!r} is not a reward; pass a function of (prompt, response) or a torch module")
+        raise ConfigError(f"{function!r} is not a {kind}; pass a torch module or a function: {takes}")
     call: Function = function
-    names = [*inspect.signature(call).parameters]
-    if len(names) < 2:
-        raise ConfigError(f"the reward {_name(function, 0)} takes {names}; it must take (prompt, response)")
-    # The plural name marks a function of the batch.
-    if names[0] == "prompts":
-        return lambda inputs: call(inputs.prompts, inputs.responses)
-    return lambda inputs: [call(p, r) for p, r in zip(inputs.prompts, inputs.responses, strict=True)]
+    required = [
+        p.name
+        for p in inspect.signature(call).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    # Two parameters of any name are the prompt and the response.
+    known = {*_PARAMETERS, *_PARAMETERS.values()}
+    names = ["prompt", "response"] if len(required) == 2 and not set(required) <= known else required
+    batch = {name in _PARAMETERS.values() for name in names}
+    if not names or not set(names) <= known or len(batch) != 1:
+        raise ConfigError(f"the {kind} {_name(function, 0)} takes ({', '.join(required)}); {takes}")
+    if batch == {True}:
+        return lambda inputs: call(*(getattr(inputs, name) for name in names))
+    return lambda inputs: [
+        call(*one) for one in zip(*(getattr(inputs, _PARAMETERS[name]) for name in names), strict=True)
+    ]
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ from surefoot.lm.constitution.principles import ModelJudge
 from surefoot.lm.load_run import load_reward, reward_base
 from surefoot.lm.policy.loading import Speech, load_backbone, load_tokenizer
 from surefoot.lm.rewards.reward_model import pad
+from surefoot.lm.rewards.text_reward import TextReward
 
 QUESTION = "Instruction: {text}\n\nIs this instruction clear, specific and easy to follow? Answer Yes or No.\nAnswer:"
 
@@ -40,7 +41,10 @@ def scorer(model: str | Path, *, question: str = QUESTION) -> Callable[[str], fl
 
 
 def _by_reward(folder: str | Path, base: str) -> Callable[[str], float]:
-    module, speech = load_reward(folder), Speech(load_tokenizer(base))
+    module = load_reward(folder)
+    if isinstance(module, TextReward):
+        return lambda text: 1.0 / (1.0 + math.exp(-module.score([""], [text])[0])) if text.strip() else 0.0
+    speech = Speech(load_tokenizer(base))
     limit = int(getattr(module.trunk.config, "max_position_embeddings", 1024))
 
     @torch.no_grad()

@@ -2,11 +2,22 @@
 #include "arguments.h"
 #include <string.h>
 
-static const int64_t item_size[] = {
-    [SF_F32] = 4, [SF_F64] = 8, [SF_I32] = 4, [SF_I64] = 8, [SF_U64] = 8, [SF_BOOL] = 1, [SF_BYTES] = 1};
+/* Size, name, and the letters of the struct module that mean this type; an `l` is as long as the platform's long. */
+static const struct {
+    int64_t size;
+    const char *name, *letters;
+} types[] = {[SF_F32] = {4, "float32", "f"},    [SF_F64] = {8, "float64", "d"},  [SF_I32] = {4, "int32", "il"},
+             [SF_I64] = {8, "int64", "lq"},     [SF_U64] = {8, "uint64", "LQ"},  [SF_BOOL] = {1, "bool", "?Bb"},
+             [SF_BYTES] = {1, "bytes", ""}};
+
+void sf_release(sf_views *views) {
+    while (views->count) PyBuffer_Release(&views->view[--views->count]);
+}
+
+void sf_close(sf_call *call) { sf_release(&call->views); }
 
 int sf_begin(sf_call *call, const char *function, PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t positional) {
-    *call = (sf_call){.function = function, .args = args, .positional = count, .names = names};
+    *call = (sf_call){.function = function, .args = args, .positional = count, .names = names, .views = {.count = 0}};
     call->keywords = names ? PyTuple_Size(names) : 0;
     if (count == positional) return 1;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments; got %zd", function, positional, count);
@@ -74,24 +85,46 @@ static int name_index(PyObject *object, const sf_field *field, int *to) {
     return 0;
 }
 
-/* The view is released here already: the caller's reference keeps the memory alive for as long as the call lasts. */
-static int buffer(PyObject *object, const sf_field *field) {
+/* True if the items of a buffer are of this type. A format without a letter for the byte order is the machine's own. */
+static int has_type(const Py_buffer *view, sf_type type) {
+    if (type == SF_BYTES) return 1;
+    const char *format = view->format ? view->format : "B";
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (*format == '<') format++;
+#else
+    if (*format == '>') format++;
+#endif
+    if (*format == '@' || *format == '=') format++;
+    return view->itemsize == types[type].size && *format && !format[1] && strchr(types[type].letters, *format);
+}
+
+/* Store the address of a buffer, which stays exported until the call ends. */
+static int buffer(sf_call *call, PyObject *object, const sf_field *field) {
     void *memory = NULL;
-    Py_buffer view;
     if (field->optional && object == Py_None) {
         memcpy(field->to, &memory, sizeof memory);
         return 1;
     }
-    if (PyObject_GetBuffer(object, &view, field->kind == SF_OUTPUT ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) return 0;
-    memory = view.buf;
-    const Py_ssize_t bytes = view.len, wanted = (Py_ssize_t)(field->count * item_size[field->type]), item = view.itemsize;
-    PyBuffer_Release(&view);
-    const uintptr_t unaligned = item >= 8 ? 7 : item == 4 ? 3 : item == 2 ? 1 : 0;
-    if ((uintptr_t)memory & unaligned) {
+    if (call->views.count == SF_MAX_VIEWS) {
+        PyErr_Format(PyExc_SystemError, "%s takes more than %d buffers", call->function, SF_MAX_VIEWS);
+        return 0;
+    }
+    Py_buffer *view = &call->views.view[call->views.count];
+    const int flags = PyBUF_ND | PyBUF_FORMAT | (field->kind == SF_OUTPUT ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, view, flags) < 0) return 0;
+    call->views.count++;
+    memory = view->buf;
+    const Py_ssize_t bytes = view->len, item = (Py_ssize_t)types[field->type].size, wanted = (Py_ssize_t)field->count * item;
+    if (!has_type(view, field->type)) {
+        PyErr_Format(PyExc_ValueError, "%s has items of format '%s' and %zd bytes; it must have %s", field->name,
+                     view->format ? view->format : "B", view->itemsize, types[field->type].name);
+        return 0;
+    }
+    if ((uintptr_t)memory % (uintptr_t)item) {
         PyErr_Format(PyExc_ValueError, "%s does not begin at a multiple of its item's size; pass a copy", field->name);
         return 0;
     }
-    if (field->count >= 0 && bytes != wanted) {
+    if (bytes != wanted) {
         PyErr_Format(PyExc_ValueError, "%s has %zd bytes; it must have %zd", field->name, bytes, wanted);
         return 0;
     }
@@ -99,7 +132,7 @@ static int buffer(PyObject *object, const sf_field *field) {
     return 1;
 }
 
-static int read_one(PyObject *object, const sf_field *field) {
+static int read_one(sf_call *call, PyObject *object, const sf_field *field) {
     int64_t n = 0;
     double x = 0.0;
     void *pointer = NULL;
@@ -129,7 +162,7 @@ static int read_one(PyObject *object, const sf_field *field) {
     case SF_NAME: return name_index(object, field, field->to);
     case SF_INTS: return integers(object, field, field->to);
     case SF_INPUT:
-    case SF_OUTPUT: return buffer(object, field);
+    case SF_OUTPUT: return buffer(call, object, field);
     }
     return 0;
 }
@@ -137,7 +170,7 @@ static int read_one(PyObject *object, const sf_field *field) {
 int sf_read_fields(sf_call *call, const sf_field *fields, size_t count) {
     for (size_t i = 0; i < count; i++) {
         PyObject *object = argument(call, fields[i].name);
-        if (!object || !read_one(object, &fields[i])) return 0;
+        if (!object || !read_one(call, object, &fields[i])) return 0;
     }
     return 1;
 }

@@ -19,7 +19,7 @@ typedef enum {
     SF_TEXT,    /* const char * */
     SF_NAME,    /* int: the position of a string in `names`, which NULL ends */
     SF_INTS,    /* sf_ints: a tuple of at most `count` integers from `low` to `high` */
-    SF_INPUT,   /* const void *: a C-contiguous buffer of `count` items of `type`, any number of them if negative */
+    SF_INPUT,   /* const void *: a C-contiguous buffer of `count` items of `type` */
     SF_OUTPUT,  /* void *: the same, writable */
 } sf_kind;
 
@@ -57,6 +57,14 @@ typedef struct {
 #define OUTPUT_OR_NONE(s, member, of, items) \
     SF_FIELD(s, member, .kind = SF_OUTPUT, .type = (of), .count = (items), .optional = 1)
 
+/* Buffers that stay exported, so that nobody can resize or free the memory under the kernel while the GIL is free. */
+#define SF_MAX_VIEWS 16
+typedef struct {
+    int count;
+    Py_buffer view[SF_MAX_VIEWS];
+} sf_views;
+void sf_release(sf_views *views);
+
 /* One call. Tables are read in turn: fields take the positional arguments in order, and the rest by keyword. */
 typedef struct {
     const char *function;
@@ -64,7 +72,12 @@ typedef struct {
     Py_ssize_t positional, keywords, next, next_keyword;
     PyObject *names; /* of the keywords */
     uint64_t used;   /* one bit per keyword */
+    sf_views views;
 } sf_call;
+
+/* Declare a call whose buffers are released where its scope ends, by whichever return. */
+void sf_close(sf_call *call);
+#define SF_CALL(name) __attribute__((cleanup(sf_close))) sf_call name; name.views.count = 0
 
 /* Begin a call that must have `positional` positional arguments. All return 0 with an exception set if something is wrong. */
 int sf_begin(sf_call *call, const char *function, PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t positional);

@@ -14,7 +14,7 @@ static PyObject *net_act(PyObject *self, PyObject *const *args, Py_ssize_t count
         void *action, *env_action;
         float *log_prob, *value;
     } in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "net_act", args, count, names, 1) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     if (!sf_net_is_ready(in.net) || !sf_read(&call, INT(in, n, 0, SF_MAX_ROWS))) return NULL;
     const int64_t n = in.n, width = sf_action_width(in.net);
@@ -38,7 +38,7 @@ static PyObject *net_values(PyObject *self, PyObject *const *args, Py_ssize_t co
         const float *obs;
         float *value;
     } in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "net_values", args, count, NULL, 4) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     if (!sf_net_is_ready(in.net) || !sf_read(&call, INT(in, n, 0, SF_MAX_ROWS))) return NULL;
     if (!sf_read(&call, INPUT(in, obs, SF_F32, (int64_t)in.n * in.net->inputs), OUTPUT(in, value, SF_F32, in.n))) return NULL;
@@ -54,7 +54,7 @@ static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t
         float *result;
     } in = {0};
     sf_update u = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "net_log_probs", args, count, NULL, 6) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     sf_net *net = in.net;
     if (!sf_net_is_ready(net) || !sf_read(&call, LONG(u, samples, 1, SF_MAX_ROWS))) return NULL;
@@ -69,9 +69,11 @@ static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t
     if (!order) return PyErr_NoMemory();
     for (int64_t i = 0; i < n; i++) order[i] = i;
     u.order = order;
+    net->busy = 1;
     Py_BEGIN_ALLOW_THREADS
     net->ops->log_probs(net, &u, in.result);
     Py_END_ALLOW_THREADS
+    net->busy = 0;
     free(order);
     Py_RETURN_NONE;
 }

@@ -53,7 +53,7 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
         sf_net *net;
     } in = {0};
     sf_update u = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "net_learn", args, count, names, 1) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     sf_net *net = in.net;
     if (!sf_net_is_ready(net)) return NULL;
@@ -75,9 +75,11 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
                  OUTPUT(u, epoch_of, SF_I32, steps)) ||
         !sf_end(&call) || !sf_actions_are_options(net, &u) || !order_is_valid(&u))
         return NULL;
+    net->busy = 1;
     Py_BEGIN_ALLOW_THREADS
     net->ops->learn(net, &u);
     Py_END_ALLOW_THREADS
+    net->busy = 0;
     return Py_BuildValue("(iiiiiid)", u.steps, u.stopped, u.bad_steps, u.bad_in_a_row, u.rolled_back, u.epochs_begun,
                          u.first_ratio_error);
 }
@@ -86,7 +88,7 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
 static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     sf_gae_arrays in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "gae", args, count, names, 0) ||
         !sf_read(&call, LONG(in, steps, 0, SF_MAX_ROWS), LONG(in, streams, 0, SF_MAX_ROWS / 8), DOUBLE(in, gamma), DOUBLE(in, lam)))
         return NULL;

@@ -4,7 +4,14 @@
 
 static void free_net(PyObject *capsule) { sf_net_free(PyCapsule_GetPointer(capsule, SF_NET_CAPSULE)); }
 
+int sf_net_is_free(const sf_net *net) {
+    if (!net->busy) return 1;
+    PyErr_SetString(PyExc_RuntimeError, "the network is in use by another thread; a policy can serve one call at a time");
+    return 0;
+}
+
 int sf_net_is_ready(const sf_net *net) {
+    if (!sf_net_is_free(net)) return 0;
     if (net->tensor[0].value) return 1;
     PyErr_SetString(PyExc_ValueError, "net_point was not called: the network has no weights yet");
     return 0;
@@ -33,7 +40,7 @@ static int spec_is_consistent(const sf_net_spec *spec) {
 
 static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    sf_call call;
+    SF_CALL(call);
     sf_net_spec spec = {0};
     if (!sf_begin(&call, "net_new", args, count, names, 0)) return NULL;
     if (!sf_read(&call, TEXT(spec, instruction_set), INT(spec, inputs, 1, 1 << 20),
@@ -79,9 +86,10 @@ static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t cou
         const float *shift, *scale;
         float obs_clip;
     } in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "net_point", args, count, NULL, 5) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     sf_net *net = in.net;
+    if (!sf_net_is_free(net)) return NULL;
     if (!sf_read(&call, INPUT(in, addresses, SF_U64, net->tensors * 4), ADDRESS(in, shift), ADDRESS(in, scale), FLOAT(in, obs_clip)))
         return NULL;
     if (!in.shift != !in.scale) {
@@ -116,8 +124,43 @@ static PyObject *net_pack(PyObject *self, PyObject *capsule) {
     Py_RETURN_NONE;
 }
 
+/* True if the container, a dict or a list, holds exactly these objects in this order; `...` stands for any. */
+static int holds_items(PyObject *container, PyObject *items) {
+    const Py_ssize_t count = PyTuple_Size(items);
+    PyObject *key, *value;
+    Py_ssize_t at = 0, position = 0;
+    if (PyList_Check(container)) {
+        if (PyList_Size(container) != count) return 0;
+        while (at < count && PyList_GetItem(container, at) == PyTuple_GetItem(items, at)) at++;
+        return at == count;
+    }
+    if (!PyDict_Check(container) || PyDict_Size(container) != count) return 0;
+    for (; PyDict_Next(container, &position, &key, &value); at++) {
+        PyObject *item = at < count ? PyTuple_GetItem(items, at) : NULL;
+        if (item != value && item != Py_Ellipsis) return 0;
+    }
+    return at == count;
+}
+
+/* holds(containers, items) → bool: True if each container of the first tuple still holds the objects in its tuple of the second.
+ * The same loop in Python takes longer than a small update may lose. */
+static PyObject *holds(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "holds takes two tuples of one length");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args[0]); i++) {
+        PyObject *items = PyTuple_GetItem(args[1], i);
+        if (!PyTuple_Check(items)) return PyErr_Format(PyExc_TypeError, "items of container %zd are not a tuple", i);
+        if (!holds_items(PyTuple_GetItem(args[0], i), items)) Py_RETURN_FALSE;
+    }
+    Py_RETURN_TRUE;
+}
+
 PyMethodDef sf_net_methods[] = {SF_KEYWORDS(net_new),
                                 {"net_sizes", net_sizes, METH_O, NULL},
                                 SF_POSITIONAL(net_point),
                                 {"net_pack", net_pack, METH_O, NULL},
+                                SF_POSITIONAL(holds),
                                 {NULL, NULL, 0, NULL}};

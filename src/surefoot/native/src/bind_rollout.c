@@ -3,14 +3,24 @@
 #include "network.h"
 #include "bind_rollout.h"
 
-static void free_rollout(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, SF_ROLLOUT_CAPSULE)); }
+/* A rollout and the arrays that it writes to, which stay exported for as long as the capsule lives. */
+typedef struct {
+    sf_rollout rollout; /* the first member: the capsule's pointer is its address */
+    sf_views views;
+} held_rollout;
 
-/* rollout_new(net, *, the members of sf_rollout but those of the network): arrays that the caller keeps alive. */
+static void free_rollout(PyObject *capsule) {
+    held_rollout *held = PyCapsule_GetPointer(capsule, SF_ROLLOUT_CAPSULE);
+    sf_release(&held->views);
+    free(held);
+}
+
+/* rollout_new(net, *, the members of sf_rollout but those of the network) */
 static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     sf_rollout_call in = {0};
     sf_rollout r = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_new", args, count, names, 1) ||
         !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE), INT(r, steps, 1, SF_MAX_ROWS), INT(r, streams, 1, 1 << 24)))
         return NULL;
@@ -28,11 +38,16 @@ static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t c
                  OUTPUT(r, valid, SF_BOOL, n)) ||
         !sf_end(&call))
         return NULL;
-    sf_rollout *rollout = malloc(sizeof *rollout);
-    if (!rollout) return PyErr_NoMemory();
-    *rollout = r;
-    PyObject *capsule = PyCapsule_New(rollout, SF_ROLLOUT_CAPSULE, free_rollout);
-    if (!capsule) free(rollout);
+    held_rollout *held = malloc(sizeof *held);
+    if (!held) return PyErr_NoMemory();
+    held->rollout = r;
+    PyObject *capsule = PyCapsule_New(held, SF_ROLLOUT_CAPSULE, free_rollout);
+    if (!capsule) {
+        free(held);
+        return NULL;
+    }
+    held->views = call.views;
+    call.views.count = 0; /* the capsule releases them */
     return capsule;
 }
 
@@ -66,9 +81,10 @@ static PyObject *rollout_collect(PyObject *self, PyObject *const *args, Py_ssize
     (void)self;
     sf_rollout_call in = {0};
     sf_collection c = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_collect", args, count, names, 4) || !sf_read_pair(&call, &in) ||
-        !sf_read(&call, OUTPUT(in, rng, SF_U64, 4), CAPSULE(in, streams, SF_STREAMS_CAPSULE)) || !world_fits(&in))
+        !sf_read(&call, OUTPUT(in, rng, SF_U64, 4), CAPSULE(in, streams, SF_STREAMS_CAPSULE)) || !sf_streams_are_free(in.streams) ||
+        !world_fits(&in))
         return NULL;
     const int64_t n = in.rollout->streams;
     if (!sf_read(&call, OUTPUT(c, obs, SF_F32, n * in.net->inputs), OUTPUT(c, start, SF_BOOL, n), OUTPUT(c, returns, SF_F64, n),
@@ -76,9 +92,11 @@ static PyObject *rollout_collect(PyObject *self, PyObject *const *args, Py_ssize
         !sf_end(&call))
         return NULL;
     int done;
+    in.net->busy = in.streams->busy = 1;
     Py_BEGIN_ALLOW_THREADS
     done = sf_rollout_collect(in.net, in.rng, in.rollout, in.streams, &c);
     Py_END_ALLOW_THREADS
+    in.net->busy = in.streams->busy = 0;
     if (!done) return PyErr_NoMemory();
     return Py_BuildValue("(Ld)", (long long)(c.bad_step < 0 ? c.episodes : -1 - c.bad_step), c.seconds);
 }

@@ -20,4 +20,7 @@ typedef struct {
 /* Read the network and the rollout that begin a call; 1 if they fit each other. */
 int sf_read_pair(sf_call *call, sf_rollout_call *in);
 
+/* 1 if no other thread is stepping the streams, else 0 with an exception set. */
+int sf_streams_are_free(const sf_streams *streams);
+
 #endif

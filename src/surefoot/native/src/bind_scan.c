@@ -38,6 +38,9 @@ static int read_steps(scan_call *in) {
     return sf_read(&in->call, INPUT_OR_NONE(in->scan, start, SF_BOOL, in->rows));
 }
 
+static void close_scan(scan_call *in) { sf_close(&in->call); }
+#define SCAN_CALL(name) __attribute__((cleanup(close_scan))) scan_call name
+
 static PyObject *run(const scan_call *in, int (*function)(const sf_scan *)) {
     int done;
     Py_BEGIN_ALLOW_THREADS
@@ -50,7 +53,7 @@ static PyObject *run(const scan_call *in, int (*function)(const sf_scan *)) {
 /* scan_forward(*, …): `gates` and `saved` are None if there will be no backward pass. */
 static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    scan_call in;
+    SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_forward", args, count, names) || !read_steps(&in)) return NULL;
     if (!sf_read(&in.call, INPUT(*scan, inward, SF_F32, in.rows * in.width), INPUT(*scan, carry, SF_F32, in.carried),
@@ -69,7 +72,7 @@ static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t 
 /* scan_step(*, …): one step of N streams from its input on, for acting. */
 static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    scan_call in;
+    SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_step", args, count, names) || !sf_read(&in.call, INT(*scan, inputs, 1, MOST_INPUTS))) return NULL;
     const int64_t n = scan->streams;
@@ -88,7 +91,7 @@ static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t cou
  * weight, Σ d_onward that of the bias. */
 static PyObject *scan_backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    scan_call in;
+    SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_backward", args, count, names) || !read_steps(&in)) return NULL;
     sf_field d_onward = OUTPUT(*scan, d_onward, SF_F32, in.rows * in.width);

@@ -49,7 +49,7 @@ static PyObject *rollout_statistics(PyObject *self, PyObject *const *args, Py_ss
         int64_t n;
         const float *reward, *value, *target;
     } in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_statistics", args, count, NULL, 4) || !sf_read(&call, LONG(in, n, 1, SF_MAX_ROWS)) ||
         !sf_read(&call, INPUT(in, reward, SF_F32, in.n), INPUT(in, value, SF_F32, in.n), INPUT(in, target, SF_F32, in.n)))
         return NULL;

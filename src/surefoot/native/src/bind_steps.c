@@ -13,7 +13,7 @@ static int read_t(sf_call *call, sf_rollout_call *in) {
 static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     sf_rollout_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_act", args, count, NULL, 6) || !sf_read_pair(&call, &in)) return NULL;
     const int64_t n = in.rollout->streams;
     if (!sf_read(&call, OUTPUT(in, rng, SF_U64, 4)) || !read_t(&call, &in) ||
@@ -33,22 +33,17 @@ static PyObject *rollout_record(PyObject *self, PyObject *const *args, Py_ssize_
     (void)self;
     sf_rollout_call in = {0};
     sf_step step = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_record", args, count, NULL, 9) || !sf_read(&call, CAPSULE(in, rollout, SF_ROLLOUT_CAPSULE)) ||
         !read_t(&call, &in))
         return NULL;
-    if (args[2] != Py_None) {
-        Py_buffer view;
-        if (PyObject_GetBuffer(args[2], &view, PyBUF_SIMPLE) < 0) return NULL;
-        const int finite = sf_all_finite(view.buf, view.len / (Py_ssize_t)sizeof(float));
-        PyBuffer_Release(&view);
-        if (!finite) return PyLong_FromLong(SF_NON_FINITE);
-    }
-    call.next = 3;
-    const int64_t n = in.rollout->streams;
-    if (!sf_read(&call, INPUT(step, reward, SF_F64, n), INPUT(step, terminated, SF_BOOL, n), INPUT(step, truncated, SF_BOOL, n),
+    const int64_t n = in.rollout->streams, numbers = n * in.rollout->inputs;
+    if (!sf_read(&call, INPUT_OR_NONE(in, obs, SF_F32, numbers), INPUT(step, reward, SF_F64, n), INPUT(step, terminated, SF_BOOL, n), INPUT(step, truncated, SF_BOOL, n),
                  INPUT(step, valid, SF_BOOL, n), OUTPUT(step, returns, SF_F64, n), OUTPUT(step, lengths, SF_I64, n)))
         return NULL;
+    for (int i = in.obs != NULL; i < call.views.count; i++) /* Python's side indexes the flags by stream too */
+        if (call.views.view[i].ndim != 1) return PyErr_Format(PyExc_ValueError, "a step has rows of %lld numbers", (long long)n);
+    if (in.obs && !sf_all_finite(in.obs, numbers)) return PyLong_FromLong(SF_NON_FINITE);
     return PyLong_FromLong(sf_rollout_record(in.rollout, in.t, &step));
 }
 
@@ -56,7 +51,7 @@ static PyObject *rollout_record(PyObject *self, PyObject *const *args, Py_ssize_
 static PyObject *rollout_finish(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     sf_rollout_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "rollout_finish", args, count, NULL, 3) || !sf_read_pair(&call, &in) ||
         !sf_read(&call, INPUT(in, obs, SF_F32, (int64_t)in.rollout->streams * in.net->inputs)))
         return NULL;

@@ -1,5 +1,6 @@
 /* Built-in and user-written environments for Python: a capsule around `sf_streams`, and plain buffers. */
 #include "binding.h"
+#include "bind_rollout.h"
 #include "streams.h"
 #include <string.h>
 
@@ -30,11 +31,18 @@ static const surefoot_env *env_of(PyObject *which) {
     return env && sf_check_env(env) ? env : NULL;
 }
 
+int sf_streams_are_free(const sf_streams *streams) {
+    if (!streams->busy) return 1;
+    PyErr_SetString(PyExc_RuntimeError, "the environment is in use by another thread; give each thread its own");
+    return 0;
+}
+
 static void free_streams(PyObject *capsule) { sf_streams_free(PyCapsule_GetPointer(capsule, SF_STREAMS_CAPSULE)); }
 
 /* Read the streams that begin a call with this many arguments. */
 static int begin(sf_call *call, const char *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted, streams_call *in) {
-    return sf_begin(call, function, args, count, NULL, wanted) && sf_read(call, CAPSULE(*in, streams, SF_STREAMS_CAPSULE));
+    return sf_begin(call, function, args, count, NULL, wanted) && sf_read(call, CAPSULE(*in, streams, SF_STREAMS_CAPSULE)) &&
+           sf_streams_are_free(in->streams);
 }
 
 static int64_t obs_numbers(const sf_streams *s) { return (int64_t)s->n * s->env->obs_size; }
@@ -65,7 +73,7 @@ static PyObject *env_describe(PyObject *self, PyObject *which) {
 /* streams_new(which, n): n streams of a built-in environment or of the `surefoot_env` at an address. */
 static PyObject *streams_new(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "streams_new", args, count, NULL, 2)) return NULL;
     const surefoot_env *env = env_of(args[0]);
     if (!env) return NULL;
@@ -83,7 +91,7 @@ static PyObject *streams_new(PyObject *self, PyObject *const *args, Py_ssize_t c
 static PyObject *streams_begin(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_begin", args, count, 3, &in) ||
         !sf_read(&call, INPUT_OR_NONE(in, which, SF_BOOL, in.streams->n), OUTPUT(in, obs, SF_F32, obs_numbers(in.streams))))
         return NULL;
@@ -95,7 +103,7 @@ static PyObject *streams_begin(PyObject *self, PyObject *const *args, Py_ssize_t
 static PyObject *streams_observe(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_observe", args, count, 2, &in) ||
         !sf_read(&call, OUTPUT(in, obs, SF_F32, obs_numbers(in.streams))))
         return NULL;
@@ -108,13 +116,13 @@ static PyObject *streams_observe(PyObject *self, PyObject *const *args, Py_ssize
 static PyObject *streams_step(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_step", args, count, 7, &in)) return NULL;
     const surefoot_env *env = in.streams->env;
-    const int64_t n = in.streams->n, seen = obs_numbers(in.streams), choices = env->choices;
+    const int64_t n = in.streams->n, obs_size = obs_numbers(in.streams), choices = env->choices;
     if (!sf_read(&call, INPUT(in, action, choices ? SF_I64 : SF_F32, choices ? n : n * env->action_size),
-                 OUTPUT(in, obs, SF_F32, seen), OUTPUT(in, reward, SF_F64, n), OUTPUT(in, terminated, SF_BOOL, n),
-                 OUTPUT(in, truncated, SF_BOOL, n), OUTPUT_OR_NONE(in, final_obs, SF_F32, seen)))
+                 OUTPUT(in, obs, SF_F32, obs_size), OUTPUT(in, reward, SF_F64, n), OUTPUT(in, terminated, SF_BOOL, n),
+                 OUTPUT(in, truncated, SF_BOOL, n), OUTPUT_OR_NONE(in, final_obs, SF_F32, obs_size)))
         return NULL;
     const int64_t *choice = in.action;
     for (int64_t i = 0; i < (choices ? n : 0); i++)
@@ -136,7 +144,7 @@ static int read_state(sf_call *call, streams_call *in, sf_kind kind) {
 static PyObject *streams_state(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call to = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_state", args, count, 4, &to) || !read_state(&call, &to, SF_OUTPUT)) return NULL;
     const sf_streams *s = to.streams;
     const size_t n = (size_t)s->n, size = (size_t)s->env->state_size;
@@ -151,7 +159,7 @@ static PyObject *streams_state(PyObject *self, PyObject *const *args, Py_ssize_t
 static PyObject *streams_set_state(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call from = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_set_state", args, count, 4, &from) || !read_state(&call, &from, SF_INPUT)) return NULL;
     sf_streams *s = from.streams;
     const size_t n = (size_t)s->n, size = (size_t)s->env->state_size;
@@ -166,7 +174,7 @@ static PyObject *streams_set_state(PyObject *self, PyObject *const *args, Py_ssi
 static PyObject *streams_seed(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     streams_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!begin(&call, "streams_seed", args, count, 2, &in) || !sf_read(&call, INPUT(in, rng, SF_BYTES, sizeof in.streams->rng)))
         return NULL;
     memcpy(&in.streams->rng, in.rng, sizeof in.streams->rng);

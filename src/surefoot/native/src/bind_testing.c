@@ -13,7 +13,7 @@ typedef struct {
 static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     testing_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     if (!sf_begin(&call, "function", args, count, NULL, 5) ||
         !sf_read(&call, TEXT(in, instruction_set), LONG(in, which, 0, 8), LONG(in, n, 0, SF_MAX_ROWS)) ||
         !sf_read(&call, INPUT(in, x, SF_F32, in.n), OUTPUT(in, y, SF_F32, in.n)))
@@ -28,7 +28,7 @@ static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t coun
 static PyObject *multiply(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     testing_call in = {0};
-    sf_call call;
+    SF_CALL(call);
     const int64_t most = 1 << 24;
     if (!sf_begin(&call, "multiply", args, count, NULL, 7) ||
         !sf_read(&call, TEXT(in, instruction_set), LONG(in, m, 1, most), LONG(in, n, 1, most), LONG(in, k, 1, most)) ||

@@ -206,23 +206,23 @@ static const float LINKS_LOW[] = {-1.0f, -1.0f, -1.0f, -1.0f, (float)(-4 * PI), 
 static const float LINKS_HIGH[] = {1.0f, 1.0f, 1.0f, 1.0f, (float)(4 * PI), (float)(9 * PI)};
 
 #define DISCRETE(n) .choices = (n)
-#define PUSHED(low, high) .action_size = 1, .action_low = (low), .action_high = (high)
-#define SEEN(size, low, high, how) .obs_size = (size), .obs_low = (low), .obs_high = (high), .observe = (how)
+#define CONTINUOUS(low, high) .action_size = 1, .action_low = (low), .action_high = (high)
+#define OBSERVED(size, low, high, how) .obs_size = (size), .obs_low = (low), .obs_high = (high), .observe = (how)
 
 static const surefoot_env WORLDS[] = {
     {.version = SUREFOOT_ENV_VERSION, .name = "Acrobot-v1", .state_size = 4,
-     SEEN(6, LINKS_LOW, LINKS_HIGH, acrobot_observe), DISCRETE(3), .max_episode_steps = 500, .step = acrobot_step,
+     OBSERVED(6, LINKS_LOW, LINKS_HIGH, acrobot_observe), DISCRETE(3), .max_episode_steps = 500, .step = acrobot_step,
      .start_many = acrobot_start},
-    {.version = SUREFOOT_ENV_VERSION, .name = "MountainCar-v0", .state_size = 2, SEEN(2, HILL_LOW, HILL_HIGH, observe_two),
+    {.version = SUREFOOT_ENV_VERSION, .name = "MountainCar-v0", .state_size = 2, OBSERVED(2, HILL_LOW, HILL_HIGH, observe_two),
      DISCRETE(3), .max_episode_steps = 200, .step = hill_step, .start_many = hill_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "MountainCarContinuous-v0", .state_size = 2,
-     SEEN(2, HILL_LOW, HILL_HIGH, observe_two), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 999,
+     OBSERVED(2, HILL_LOW, HILL_HIGH, observe_two), CONTINUOUS(ONE_LOW, ONE_HIGH), .max_episode_steps = 999,
      .step = hill_continuous_step, .start_many = hill_continuous_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "Pendulum-v1", .state_size = 2,
-     SEEN(3, LINK_LOW, LINK_HIGH, pendulum_observe), PUSHED(TWO_LOW, TWO_HIGH), .max_episode_steps = 200,
+     OBSERVED(3, LINK_LOW, LINK_HIGH, pendulum_observe), CONTINUOUS(TWO_LOW, TWO_HIGH), .max_episode_steps = 200,
      .step = pendulum_step, .start_many = pendulum_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "surefoot/CartPoleContinuous-v0", .state_size = 4,
-     SEEN(4, NULL, NULL, observe_four), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 500, .step = isaac_step,
+     OBSERVED(4, NULL, NULL, observe_four), CONTINUOUS(ONE_LOW, ONE_HIGH), .max_episode_steps = 500, .step = isaac_step,
      .start_many = isaac_start},
 };
 

@@ -74,6 +74,7 @@ typedef struct sf_net {
     void *block[SF_MAX_BLOCKS];
     int blocks;
     const struct sf_ops *ops;
+    int busy;                   /* a call without the GIL is using this network */
 } sf_net;
 
 typedef struct {

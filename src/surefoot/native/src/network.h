@@ -30,7 +30,8 @@ void sf_net_restore(sf_net *net);
 /* The arithmetic of an instruction set, or of the machine's best for "auto"; NULL if the machine does not have it. */
 const sf_ops *sf_ops_named(const char *name);
 
-/* 1 if the weights have addresses, else 0 with an exception set. */
+/* 1 if no other thread is using the network; 1 if its weights have addresses too. Else 0 with an exception set. */
+int sf_net_is_free(const sf_net *net);
 int sf_net_is_ready(const sf_net *net);
 
 /* 1 if every discrete action of an update is one of the options, else 0 with an exception set. */

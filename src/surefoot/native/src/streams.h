@@ -14,6 +14,7 @@ typedef struct sf_streams {
     int64_t *elapsed; /* [n] steps taken in the running episode */
     double *scratch;  /* for start_many */
     int *ended;       /* [n] the streams whose episode ended in this step */
+    int busy;         /* a call without the GIL is stepping these streams */
 } sf_streams;
 
 /* NULL if out of memory. The generator is all zeros until it is set. */

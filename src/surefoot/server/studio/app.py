@@ -72,13 +72,13 @@ class StudioApp:
 
     def __init__(self, root: Path, runs: Path, guard: TabGuard, *, warm: bool = False) -> None:
         self.guard, self.warm = guard, warm
-        self.studio = Studio(root, runs, self.tell)
+        self.studio = Studio(root, runs, self.broadcast)
         self.tabs: dict[int, Tab] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)
         self._thread = 0
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def broadcast(self, message: dict[str, Any]) -> None:
         """Send a message to all tabs, from any thread."""
         text = json.dumps(message, separators=(",", ":"))
         if threading.get_ident() == self._thread:

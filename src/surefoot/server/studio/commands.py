@@ -16,7 +16,7 @@ from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
 from surefoot.server.studio.doctor_fixes import pinned_on, remedy
 from surefoot.server.studio.document_commands import DocumentCommands
-from surefoot.server.studio.graph_files import Desk
+from surefoot.server.studio.graph_files import GraphDirectory
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.tuning import Searches
 from surefoot.telemetry.schema import METRICS
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 # Runs that one click starts.
 MOST_SEEDS = 20
 COMMANDS = ("run", "pause", "tick", "node", "update", "stop")
-Tell = Callable[[dict[str, Any]], None]
+Broadcast = Callable[[dict[str, Any]], None]
 
 
 class Studio:
     """Documents, runs on disk, and the active run, whose events all tabs receive. Used in the event loop only."""
 
-    def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
-        self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
-        self.documents = DocumentCommands(self.desk, tell, self._is_busy)
+    def __init__(self, root: Path, runs: Path, broadcast: Broadcast) -> None:
+        self.graphs, self.library, self.broadcast = GraphDirectory(root / "graphs"), Library(runs), broadcast
+        self.documents = DocumentCommands(self.graphs, broadcast, self._is_busy)
         self.searches = Searches(runs)
         self.session: Session | None = None
         self.queue: list[tuple[str, Graph, bool]] = []
@@ -80,7 +80,7 @@ class Studio:
             "templates": [
                 {"name": name, "about": template(name).about, "graph": to_json(template(name))} for name in NAMES
             ],
-            "documents": self.desk.names(),
+            "documents": self.graphs.names(),
             "metrics": {name: {"healthy": m.healthy, "meaning": m.meaning} for name, m in METRICS.items()},
             "session": self._session_json(),
             "breaks": self.breaks,
@@ -92,7 +92,7 @@ class Studio:
         finding = self.session.findings.get(rule) if self.session is not None else None
         if finding is None:
             raise GraphError(f"the run has no finding {rule[:20]!r}")
-        return self.documents.change(doc, remedy(self.desk.get(doc).graph, finding["patch"]))
+        return self.documents.change(doc, remedy(self.graphs.get(doc).graph, finding["patch"]))
 
     async def do_start(self, doc: str, paused: bool = False, trust: bool = False, seeds: int = 1) -> dict[str, Any]:
         """Start a run; with several `seeds` the others follow one after the other."""
@@ -100,7 +100,7 @@ class Studio:
         self._starting = doc
         try:
             # Importing torch takes seconds: the page shows that the run is about to start.
-            self.tell({"on": "starting", "doc": doc})
+            self.broadcast({"on": "starting", "doc": doc})
             make = await asyncio.to_thread(_sessions)
         finally:
             self._starting = ""
@@ -116,7 +116,7 @@ class Studio:
         active = self._starting or (self.session.document if self.session is not None and not self.session.over else "")
         if active:
             raise GraphError(f"{active} is running; stop it first")
-        return self.desk.get(doc).graph
+        return self.graphs.get(doc).graph
 
     def _is_busy(self, doc: str) -> bool:
         return self.session is not None and self.session.document == doc and not self.session.over
@@ -127,7 +127,7 @@ class Studio:
         session.command("pace", self.pace)
         self._watch()
         session.start()
-        self.tell({"on": "session", "session": self._session_json()})
+        self.broadcast({"on": "session", "session": self._session_json()})
         return {"run": session.keeper.directory.name}
 
     def _next_seed(self) -> None:
@@ -142,13 +142,13 @@ class Studio:
         """Forward an event of the run to the tabs; called in the run's thread."""
         if message["on"] == "finding":
             message["finding"] = self._pinned(message["doc"], message["finding"])
-        self.tell(message)
+        self.broadcast(message)
         # The last message of a run comes after its files are closed.
         if message.get("end") and self.queue and self._loop is not None:
             self._loop.call_soon_threadsafe(self._next_seed)
 
     def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
-        return finding | {"node": pinned_on(self.desk.get(doc).graph, finding["patch"])}
+        return finding | {"node": pinned_on(self.graphs.get(doc).graph, finding["patch"])}
 
     def _session_json(self) -> dict[str, Any] | None:
         if self.session is None:
@@ -170,13 +170,13 @@ class Studio:
         self.breaks = breaks
         if self.session is not None:
             self.session.command("breaks", self._breaks)
-        self.tell({"on": "breaks", "breaks": breaks})
+        self.broadcast({"on": "breaks", "breaks": breaks})
 
     def do_pace(self, pace: float) -> None:
         self.pace = max(0.0, min(1e4, float(pace)))
         if self.session is not None:
             self.session.command("pace", self.pace)
-        self.tell({"on": "pace", "pace": self.pace})
+        self.broadcast({"on": "pace", "pace": self.pace})
 
     def do_watch(self, tab: int, ends: list[str]) -> None:
         # 400: more values do not fit on a screen, and each one costs time in every tick.
@@ -188,7 +188,7 @@ class Studio:
             self.session.command("watch", sorted({end for ends in self.watched.values() for end in ends}))
 
     async def do_export(self, doc: str = "", run: str = "", style: str = "script") -> dict[str, Any]:
-        graph = self.library.graph_of(run) if run else self.desk.get(doc).graph.copy()
+        graph = self.library.graph_of(run) if run else self.graphs.get(doc).graph.copy()
         text = await asyncio.to_thread(_program, graph, style)
         return {"text": text, "style": style, "graph": to_json(graph)}
 
@@ -197,7 +197,7 @@ class Studio:
 
     async def do_put_run_away(self, run: str) -> dict[str, Any]:
         """Move a run to runs/.trash."""
-        await asyncio.to_thread(self.library.put_away, run)
+        await asyncio.to_thread(self.library.move_to_trash, run)
         return {"run": run}
 
     async def do_curves(self, run: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Studio:
 
     def do_open_run(self, run: str) -> dict[str, Any]:
         """Open the graph of a run as a new document."""
-        return self.documents.created(self.desk.new(run, self.library.graph_of(run)))
+        return self.documents.created(self.graphs.new(run, self.library.graph_of(run)))
 
     async def do_resume(self, run: str) -> dict[str, Any]:
         directory: RunDir = self.library.get(run)
@@ -219,8 +219,8 @@ class Studio:
             raise RunError(f"{run} has no checkpoint to resume from")
         graph = self.library.graph_of(run)
         doc = str(directory.read_header().get("document", ""))
-        if not any(each["name"] == doc for each in self.desk.names()):
-            doc = self.desk.new(doc or run, graph).name
+        if not any(each["name"] == doc for each in self.graphs.names()):
+            doc = self.graphs.new(doc or run, graph).name
         make = await asyncio.to_thread(_sessions)
         self._room(doc)
         return self._begin(make(doc, graph, self.library.root, self._forward, resume=directory)) | {"doc": doc}
@@ -234,7 +234,7 @@ class Studio:
     async def do_open_search(self, search: str) -> dict[str, Any]:
         """Open the winner's graph as a new document."""
         graph = await asyncio.to_thread(self.searches.best_graph, search)
-        return self.documents.created(self.desk.new(f"{search}-best", graph))
+        return self.documents.created(self.graphs.new(f"{search}-best", graph))
 
 
 def warm_up() -> None:

@@ -14,66 +14,68 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.subgraphs import group, ungroup, within
 from surefoot.graph.spec.text import canonical
-from surefoot.server.studio.graph_files import Desk, Document, moves_of
+from surefoot.server.studio.graph_files import Document, GraphDirectory, moves_of
 
 
 class DocumentCommands:
-    """Commands on the graphs of a directory; `tell` receives every change, for all tabs.
+    """Commands on the graphs of a directory; `broadcast` receives every change, for all tabs.
 
     Args:
-        desk: The graphs.
-        tell: Called with every message for the tabs.
+        graphs: The documents.
+        broadcast: Called with every message for the tabs.
         is_busy: Whether a graph is running.
     """
 
-    def __init__(self, desk: Desk, tell: Callable[[dict[str, Any]], None], is_busy: Callable[[str], bool]) -> None:
-        self.desk, self.tell, self.is_busy = desk, tell, is_busy
+    def __init__(
+        self, graphs: GraphDirectory, broadcast: Callable[[dict[str, Any]], None], is_busy: Callable[[str], bool]
+    ) -> None:
+        self.graphs, self.broadcast, self.is_busy = graphs, broadcast, is_busy
 
     def do_documents(self) -> list[dict[str, Any]]:
-        return self.desk.names()
+        return self.graphs.names()
 
     def do_open(self, doc: str) -> dict[str, Any]:
-        return self.desk.get(doc).to_json()
+        return self.graphs.get(doc).to_json()
 
     def do_new(self, name: str = "untitled", template: str = "") -> dict[str, Any]:
-        return self.created(self.desk.from_template(template) if template else self.desk.new(name, Graph(name)))
+        return self.created(self.graphs.from_template(template) if template else self.graphs.new(name, Graph(name)))
 
     def do_import(self, name: str, text: str) -> dict[str, Any]:
-        document, notes = self.desk.from_text(name, text)
+        document, notes = self.graphs.from_text(name, text)
         return self.created(document) | {"notes": notes}
 
     def do_put_away(self, doc: str) -> dict[str, Any]:
         """Move a graph to the trash."""
         self._refuse_busy(doc)
-        self.desk.put_away(doc)
-        self.tell_names()
+        self.graphs.move_to_trash(doc)
+        self.broadcast_names()
         return {"doc": doc}
 
     def do_trash(self) -> list[dict[str, Any]]:
-        return self.desk.trash()
+        return self.graphs.trash()
 
     def do_restore(self, item: str) -> dict[str, Any]:
-        return self.created(self.desk.restore(item))
+        return self.created(self.graphs.restore(item))
 
     def do_rename(self, doc: str, name: str) -> dict[str, Any]:
         """Rename a graph; its history stays with it."""
         self._refuse_busy(doc)
-        return self.created(self.desk.rename(doc, name))
+        return self.created(self.graphs.rename(doc, name))
 
     def do_duplicate(self, doc: str) -> dict[str, Any]:
-        return self.created(self.desk.new(doc, self.desk.get(doc).graph.copy()))
+        return self.created(self.graphs.new(doc, self.graphs.get(doc).graph.copy()))
 
     def _refuse_busy(self, doc: str) -> None:
         if self.is_busy(doc):
             raise GraphError(f"{doc} is running; stop it first")
 
-    def tell_names(self) -> None:
+    def broadcast_names(self) -> None:
         """Send the list of graphs to all tabs."""
-        self.tell({"on": "documents", "documents": self.desk.names()})
+        self.broadcast({"on": "documents", "documents": self.graphs.names()})
 
     def created(self, document: Document) -> dict[str, Any]:
         """Announce a new graph and return what a tab shows of it."""
-        self.tell_names()
+        self.broadcast_names()
         return document.to_json()
 
     def do_op(self, doc: str, op: Op, inside: str = "") -> dict[str, Any]:
@@ -98,35 +100,35 @@ class DocumentCommands:
         return {end: fit.to_json() for end, fit in fits(self._graph(doc, inside), source).items()}
 
     def do_group(self, doc: str, ids: list[str], name: str, inside: str = "") -> dict[str, Any]:
-        if name in self.desk.get(doc).graph.graphs:
+        if name in self.graphs.get(doc).graph.graphs:
             raise GraphError(f"a sub-graph {name[:40]!r} already exists; use another name")
         op = group(self._graph(doc, inside), ids, name)
         return self.change(doc, within(op, inside) if inside else op)
 
     def do_ungroup(self, doc: str, id: str, inside: str = "") -> dict[str, Any]:
-        op = ungroup(self._graph(doc, inside), id, self.desk.get(doc).graph)
+        op = ungroup(self._graph(doc, inside), id, self.graphs.get(doc).graph)
         return self.change(doc, within(op, inside) if inside else op)
 
     def do_undo(self, doc: str) -> bool:
-        return self._after_history(doc, self.desk.get(doc).undo())
+        return self._after_history(doc, self.graphs.get(doc).undo())
 
     def do_redo(self, doc: str) -> bool:
-        return self._after_history(doc, self.desk.get(doc).redo())
+        return self._after_history(doc, self.graphs.get(doc).redo())
 
     def do_go_to(self, doc: str, number: int) -> bool:
-        self.desk.get(doc).go_to(int(number))
+        self.graphs.get(doc).go_to(int(number))
         return self._after_history(doc, True)
 
     def do_share(self, doc: str) -> dict[str, Any]:
         """Return a picture and a page of a graph; the page carries the graph."""
-        graph = self.desk.get(doc).graph
+        graph = self.graphs.get(doc).graph
         return {"svg": to_svg(graph), "html": to_page(graph), "json": canonical(graph)}
 
     def do_history(self, doc: str) -> list[dict[str, Any]]:
-        return self.desk.get(doc).past()
+        return self.graphs.get(doc).past()
 
     def _graph(self, doc: str, inside: str) -> Graph:
-        graph = self.desk.get(doc).graph
+        graph = self.graphs.get(doc).graph
         if not inside:
             return graph
         if inside not in graph.graphs:
@@ -135,16 +137,16 @@ class DocumentCommands:
 
     def change(self, doc: str, op: Op) -> dict[str, Any]:
         """Apply a change and send it to all tabs."""
-        document = self.desk.get(doc)
+        document = self.graphs.get(doc)
         document.do(op)
         if (moves := moves_of(op)) is not None:
             counts = {"done": len(document.history.done), "undone": 0, "version": document.version}
-            self.tell({"on": "moved", "doc": doc, "moves": moves, "inside": op.get("graph", ""), **counts})
+            self.broadcast({"on": "moved", "doc": doc, "moves": moves, "inside": op.get("graph", ""), **counts})
         else:
-            self.tell({"on": "doc", **document.to_json()})
+            self.broadcast({"on": "doc", **document.to_json()})
         return {"version": document.version}
 
     def _after_history(self, doc: str, changed: bool) -> bool:
         if changed:
-            self.tell({"on": "doc", **self.desk.get(doc).to_json()})
+            self.broadcast({"on": "doc", **self.graphs.get(doc).to_json()})
         return changed

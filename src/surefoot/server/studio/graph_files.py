@@ -17,6 +17,7 @@ from surefoot.graph.spec.ops import History, Op, digest
 from surefoot.graph.spec.text import canonical, load_graph, to_json
 from surefoot.graph.templates import template
 
+# A fix of a connection is found by trying: more than these would delay every change of a large graph.
 MOST_FIXES, MOST_NODES = 16, 60
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
 
@@ -91,21 +92,20 @@ class Document:
         total = len(done)
         undone = [(total + i, op, False) for i, (op, _) in enumerate(reversed(self.history.undone), 1)]
         rows = [*done, *undone][-most:][::-1]
-        return [{"number": number, "words": words(op), "done": is_done} for number, op, is_done in rows]
+        return [{"number": number, "words": describe(op), "done": is_done} for number, op, is_done in rows]
 
 
 def checked_json(graph: Graph) -> dict[str, Any]:
     """Return the findings of the check with their fixes in words; of an unfinished graph, the types that can be inferred."""
     checked = check(graph)
     guess, result = guess_types(checked), checked.to_json()
-    # Fixes of connections are tried out, so only those of the first findings are offered, and none in large graphs.
     for finding, row in zip(checked.findings[:MOST_FIXES], result["findings"], strict=False):
         op = fix_of(graph, finding, guess) if len(graph.nodes) <= MOST_NODES else None
-        row["fix"] = "" if op is None else words(op)
+        row["fix"] = "" if op is None else describe(op)
     return result if not checked.errors else result | {"outputs": guess.to_json()["outputs"]}
 
 
-WORDS = {
+DESCRIPTIONS = {
     "add": "added {id} ({type})",
     "remove": "removed {id}",
     "connect": "connected {from} → {to}",
@@ -115,27 +115,27 @@ WORDS = {
 }
 
 
-def words(op: Op) -> str:
+def describe(op: Op) -> str:
     """Return a change as a short description."""
     match op.get("op"):
         case "set":
             changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
             return f"set {op['id']}: {changes[:80]}"
         case "within":
-            return f"in {op['graph']}: {words(op['do'])}"
+            return f"in {op['graph']}: {describe(op['do'])}"
         case "define":
             return f"{'removed' if op['graph'] is None else 'changed'} sub-graph {op['name']}"
         case "run":
             return f"run settings: {', '.join(f'{k} = {v}' for k, v in op['settings'].items())}"
         case "batch":
             ops: list[Op] = op["ops"]
-            first = words(ops[0]) if ops else "nothing"
+            first = describe(ops[0]) if ops else "nothing"
             if len(ops) < 2:
                 return first
             only_moves = all(each["op"] == "move" for each in ops)
             return f"moved {len(ops)} nodes" if only_moves else f"{first} and {len(ops) - 1} more"
         case kind:
-            return WORDS[kind].format_map(op) if kind in WORDS else str(kind)
+            return DESCRIPTIONS[kind].format_map(op) if kind in DESCRIPTIONS else str(kind)
 
 
 def moves_of(op: Op) -> dict[str, Any] | None:
@@ -146,13 +146,13 @@ def moves_of(op: Op) -> dict[str, Any] | None:
     return {each["id"]: each["at"] for each in ops} if ops and all(each["op"] == "move" for each in ops) else None
 
 
-class Desk:
+class GraphDirectory:
     """The documents of a directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.open_ones: dict[str, Document] = {}
+        self._open: dict[str, Document] = {}
 
     def names(self) -> list[dict[str, Any]]:
         """Return all documents, most recently changed first."""
@@ -161,21 +161,21 @@ class Desk:
 
     def get(self, name: str) -> Document:
         """Return a document by name. Raise `GraphError` if it does not exist."""
-        if name not in self.open_ones:
+        if name not in self._open:
             file = self._file(name)
             if not file.exists():
                 raise GraphError(f"there is no graph {name[:60]!r} in this directory")
-            self.open_ones[name] = Document(name, file)
-        return self.open_ones[name]
+            self._open[name] = Document(name, file)
+        return self._open[name]
 
     def new(self, name: str, graph: Graph) -> Document:
         """Create a document; a number is added to a name that exists."""
         base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
-        free = self._free(base)
+        free = self._free_name(base)
         # The history of a deleted document with this name must not become part of the new one.
         self._file(free).parent.joinpath(".history", f"{free}.ndjson").unlink(missing_ok=True)
-        self.open_ones[free] = Document(free, self._file(free), graph)
-        return self.open_ones[free]
+        self._open[free] = Document(free, self._file(free), graph)
+        return self._open[free]
 
     def from_template(self, name: str) -> Document:
         """Create a document from a template."""
@@ -191,7 +191,7 @@ class Desk:
         imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
         return self.new(name, imported.graph), list(imported.notes)
 
-    def put_away(self, name: str) -> None:
+    def move_to_trash(self, name: str) -> None:
         """Move a document and its history to .trash."""
         document = self.get(name)
         # Nanoseconds: two graphs of one name may be deleted within a second.
@@ -201,7 +201,7 @@ class Desk:
         os.replace(document.file, trash / document.file.name)
         if log is not None and log.exists():
             os.replace(log, trash / log.name)
-        del self.open_ones[name]
+        del self._open[name]
 
     def trash(self) -> list[dict[str, Any]]:
         """Return the documents in .trash, the last one first."""
@@ -213,8 +213,8 @@ class Desk:
         file = next((f for f in self.root.glob(".trash/*/*.json") if f.parent.name == item), None)
         if file is None:
             raise GraphError(f"there is no {item[:60]!r} in the trash")
-        name = self._free(file.stem)
-        self._take(file, file.with_suffix(".ndjson"), name)
+        name = self._free_name(file.stem)
+        self._move(file, file.with_suffix(".ndjson"), name)
         file.parent.rmdir()
         return self.get(name)
 
@@ -225,18 +225,19 @@ class Desk:
             raise GraphError(f"there is already a graph {to!r}")
         log = document.history.file
         assert log is not None
-        del self.open_ones[name]
-        self._take(document.file, log, to)
+        del self._open[name]
+        self._move(document.file, log, to)
         return self.get(to)
 
-    def _take(self, file: Path, log: Path, name: str) -> None:
+    def _move(self, file: Path, log: Path, name: str) -> None:
+        """Move a document and its history into this directory under `name`."""
         history = self.root / ".history" / f"{name}.ndjson"
         history.parent.mkdir(exist_ok=True)
         if log.exists():
             os.replace(log, history)
         os.replace(file, self._file(name))
 
-    def _free(self, base: str) -> str:
+    def _free_name(self, base: str) -> str:
         free, number = base, 2
         while self._file(free).exists():
             free, number = f"{base}-{number}", number + 1

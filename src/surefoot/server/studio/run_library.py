@@ -99,7 +99,7 @@ class Library:
             raise RunError(f"{name} is not a run of a graph; use `surefoot resume {name}` or `surefoot report {name}`")
         return load_graph(file)
 
-    def put_away(self, name: str) -> None:
+    def move_to_trash(self, name: str) -> None:
         """Move a run to .trash in the directory of runs."""
         run = self.get(name)
         if is_locked(run):

@@ -23,7 +23,7 @@ from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode
-from surefoot.train.run import versions
+from surefoot.train.rundir.run_header import versions
 from surefoot.train.rundir.rundir import RunDir, new_run_dir
 
 # Checkpoints per run: the latest, and two in case that one was written while the model diverged.

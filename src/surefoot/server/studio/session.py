@@ -35,13 +35,13 @@ MOST_SECONDS = 0.25
 
 
 class Session:
-    """One run of one document. Its methods may be called from any thread; `tell` is called in the run's thread.
+    """One run of one document. Its methods may be called from any thread; `broadcast` is called in the run's thread.
 
     Args:
         document: Name of the document.
         graph: Copied, so that later changes of the document do not affect the run.
         runs: Directory that the run's directory is created in.
-        tell: Called with every message for the tabs.
+        broadcast: Called with every message for the tabs.
         resume: Run directory to continue from its last checkpoint.
         trust: Allow nodes that execute user code.
         paused: Start paused.
@@ -52,13 +52,13 @@ class Session:
         document: str,
         graph: Graph,
         runs: Path,
-        tell: Callable[[dict[str, Any]], None],
+        broadcast: Callable[[dict[str, Any]], None],
         *,
         resume: RunDir | None = None,
         trust: bool = False,
         paused: bool = False,
     ) -> None:
-        self.document, self.tell, self.trust = document, tell, trust
+        self.document, self.broadcast, self.trust = document, broadcast, trust
         self.graph = graph.copy()
         self.plan = schedule(self.graph)
         self.keeper = Keeper(self.plan, runs, document, directory=resume)
@@ -193,7 +193,7 @@ class Session:
         if self.scenes and now >= self._next_frame:
             self._next_frame = now + FRAME
             frames = [frame for each in self.scenes if (frame := each.frame(engine)) is not None]
-            self.tell({"on": "frames", "doc": self.document, "frames": frames})
+            self.broadcast({"on": "frames", "doc": self.document, "frames": frames})
         if self._pace:
             self._slept_to = due = max(self._slept_to, now - MOST_SECONDS) + 1.0 / self._pace
             if due > now:
@@ -204,7 +204,7 @@ class Session:
         self.curves.add(metrics)
         for finding in self.keeper.update(trainer, metrics, episodes):
             self.findings[finding.rule] = finding.to_json()
-            self.tell({"on": "finding", "doc": self.document, "finding": finding.to_json()})
+            self.broadcast({"on": "finding", "doc": self.document, "finding": finding.to_json()})
         if self._goal == "update":
             self._pause(f"update {metrics['update']}")
 
@@ -278,7 +278,7 @@ class Session:
             "env_steps": engine.ticks * self.plan.streams,
             "next": "" if engine.finished else engine.next_node,
         }
-        self.tell(
+        self.broadcast(
             {
                 "on": "status",
                 **self._status(),
@@ -303,4 +303,4 @@ class Session:
             self.keeper.close(reason, message)
             # Steps of an unfinished rollout are not in the record; the page shows the number that the record has.
             self._numbers["env_steps"] = self.keeper.recorder.env_steps
-            self.tell({"on": "status", "end": True, **self._status(), "values": {}, "news": self.curves.take()})
+            self.broadcast({"on": "status", "end": True, **self._status(), "values": {}, "news": self.curves.take()})

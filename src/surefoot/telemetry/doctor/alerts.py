@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -114,6 +115,7 @@ _NONFINITE = AlertRule(metric="nonfinite", above=0.0, severity="error", name="a 
 class _State:
     bad: int = 0
     well: int = 0
+    measured: bool = False
     since: int | None = None
     first_bad: int = 0
 
@@ -125,6 +127,7 @@ class Alerts:
         self._rules = rules
         self._states = [_State() for _ in rules]
         self._nonfinite = _State()
+        self._metrics: set[str] = set()
         self.open: dict[str, Alert] = {}
 
     def take(self, record: Record) -> list[Alert]:
@@ -132,8 +135,10 @@ class Alerts:
         alerts: list[Alert] = []
         match record:
             case UpdateRecord():
+                self._metrics |= record.m.keys()
                 for rule, state in zip(self._rules, self._states, strict=True):
                     if (x := rule.value(record)) is not None:
+                        state.measured = True
                         alerts += self._step(rule, state, record, x, bad=rule.is_breach(x), well=rule.is_well(x))
                 bad = any(name.startswith("m.") for name in record.nonfinite)
                 alerts += self._step(_NONFINITE, self._nonfinite, record, math.nan, bad=bad, well=not bad)
@@ -151,6 +156,19 @@ class Alerts:
             else:
                 self.open.pop(alert.title, None)
         return alerts
+
+    def unmeasured(self) -> list[str]:
+        """Return one sentence per rule that could not fire because no update had its metric."""
+        sentences: list[str] = []
+        for rule, state in zip(self._rules, self._states, strict=True):
+            if self._metrics and not state.measured:
+                close = difflib.get_close_matches(rule.metric, self._metrics, n=1)
+                advice = f"; did you mean {close[0]}?" if close and close[0] != rule.metric else ""
+                labels = " with the labels of its `when`" if rule.when else ""
+                sentences.append(
+                    f"the rule {rule.title!r} was never checked: no update has {rule.metric}{labels}{advice}"
+                )
+        return sentences
 
     def _step(
         self, rule: AlertRule, state: _State, update: UpdateRecord, x: float, *, bad: bool, well: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -265,9 +266,9 @@ def load_scenario(name: str | Path, *, auto_seed_agents: bool = False) -> Scenar
             values.setdefault("objects", DEFAULTS["auto_objects"])
         return from_values(values, lines)
     if str(name) not in shipped():
-        raise ScenarioError(
-            f"there is no scenario {str(name)!r}; there are {', '.join(shipped())}, or pass a YAML file"
-        )
+        close = difflib.get_close_matches(str(name), shipped(), n=1)
+        advice = f"did you mean {close[0]}?" if close else f"pass a YAML file, or one of {', '.join(shipped())}"
+        raise ScenarioError(f"there is no scenario {str(name)!r}; {advice}")
     return from_values(*read_yaml(FOLDER / f"{name}.yaml"))
 
 

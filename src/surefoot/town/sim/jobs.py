@@ -31,50 +31,56 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
     rules, scenario = layout.scenario.employment, layout.scenario
     clock = state.tick % scenario.ticks_per_day
     employed = layout.has_job & state.present
-    since = clock[:, None] - layout.job_start
-    due = employed & (since >= 0) & (clock[:, None] < layout.job_end)
+    elapsed = clock[:, None] - layout.job_start
+    on_duty = employed & (elapsed >= 0) & (clock[:, None] < layout.job_end)
     at_job = at_work(state, layout)
-    state.shift[employed & (since == 0)] = AWAIT
-    state.gone_for[employed & (since == 0)] = 0
-    state.gone_for[...] += due & ~at_job
+    # A shift begins in the state AWAIT; `gone_for` counts the ticks in a row away from work.
+    state.shift[employed & (elapsed == 0)] = AWAIT
+    state.gone_for[employed & (elapsed == 0)] = 0
+    state.gone_for[...] += on_duty & ~at_job
     state.gone_for[at_job] = 0
+    # From AWAIT to ON_TIME or LATE on arrival; to ABSENT after the cutoff, or by leaving for too long.
     shift = state.shift
-    on_time = due & at_job & (shift == AWAIT) & (since <= rules.grace)
-    late = due & at_job & (shift == AWAIT) & (since > rules.grace)
-    never = due & ~at_job & (shift == AWAIT) & (since > rules.absent_cutoff)
-    left = due & ~at_job & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
-    absent = never | left
+    on_time = on_duty & at_job & (shift == AWAIT) & (elapsed <= rules.grace)
+    late = on_duty & at_job & (shift == AWAIT) & (elapsed > rules.grace)
+    never_came = on_duty & ~at_job & (shift == AWAIT) & (elapsed > rules.absent_cutoff)
+    left_early = on_duty & ~at_job & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
+    absent = never_came | left_early
     shift[on_time], shift[late], shift[absent] = ON_TIME, LATE, ABSENT
-    over = employed & (clock[:, None] == layout.job_end - 1)
-    missed = over & (shift == ABSENT)
+    last_tick = employed & (clock[:, None] == layout.job_end - 1)
+    missed = last_tick & (shift == ABSENT)
+    # Fees, penalties, and colleagues who stand in.
     withheld = np.zeros(employed.shape)
     if np.count_nonzero(late):
         state.lateness[...] += late
         state.wallet[late] = np.maximum(state.wallet - layout.late_fee, 0.0)[late]
         withheld[late] += np.broadcast_to(layout.late_fee, late.shape)[late] * 0.5
         happened.add("shift_late_start", *np.nonzero(late))
-        _stand_in(state, layout, late, at_job & due, happened, HELPED_WHEN_LATE, "late_help_events helped_when_late")
+        _stand_in(
+            state, layout, late, at_job & on_duty, happened, HELPED_WHEN_LATE, "late_help_events helped_when_late"
+        )
     if np.count_nonzero(absent):
         withheld[absent] += rules.absence_penalty
         happened.add("shift_absent", *np.nonzero(absent))
-        happened.add("shift_departed_early", *np.nonzero(left))
-        _stand_in(state, layout, absent, at_job & due, happened, TOOK_SHIFT, "shift_takeover_events took_my_shift")
+        happened.add("shift_departed_early", *np.nonzero(left_early))
+        _stand_in(state, layout, absent, at_job & on_duty, happened, TOOK_SHIFT, "shift_takeover_events took_my_shift")
     state.absences[...] += missed
-    working = due & at_job & ((shift == ON_TIME) | (shift == LATE))
-    slow = due & ~at_job & (since > rules.grace)
-    withheld += rules.late_tick_penalty * slow
+    # Wages are paid per tick of work; after the grace period every tick away costs a penalty.
+    working = on_duty & at_job & ((shift == ON_TIME) | (shift == LATE))
+    away = on_duty & ~at_job & (elapsed > rules.grace)
+    withheld += rules.late_tick_penalty * away
     paid = layout.wage * working
     state.wallet[...] += paid
     state.wages[...] += paid
     state.withheld[...] += withheld
     punctual = working & (shift == ON_TIME)
-    state.shift_ticks[...] += due
-    state.present_ticks[...] += due & at_job
+    state.shift_ticks[...] += on_duty
+    state.present_ticks[...] += on_duty & at_job
     state.punctual_ticks[...] += punctual
-    state.shift[over & (shift != ABSENT)] = POST
+    state.shift[last_tick & (shift != ABSENT)] = POST
     counts = state.counts
     counts[:, COUNT["wages_sum"]] += paid.sum(axis=1)
-    counts[:, COUNT["shift_ticks"]] += due.sum(axis=1)
+    counts[:, COUNT["shift_ticks"]] += on_duty.sum(axis=1)
     counts[:, COUNT["punctual_ticks"]] += punctual.sum(axis=1)
     state.exits[clock == 0] = 0
     return Pay(earned=paid - withheld, punctual=punctual, must_leave=_leaving(state, layout, missed))
@@ -103,10 +109,10 @@ def _stand_in(
 def _leaving(state: State, layout: Layout, missed: np.ndarray) -> np.ndarray:
     """Return the agents to evict for missed shifts, [B, A] bool; at most `daily_exits` per day, lowest numbers first."""
     rules = layout.scenario.employment
-    wants = missed & (state.absences >= rules.max_absent_shifts)
-    if not np.count_nonzero(wants):
-        return wants
-    place = wants.cumsum(axis=1) + state.exits[:, None]
-    goes = wants & (place <= rules.daily_exits)
-    state.exits[...] += goes.sum(axis=1).astype(np.int32)
-    return goes
+    due = missed & (state.absences >= rules.max_absent_shifts)
+    if not np.count_nonzero(due):
+        return due
+    exits = due.cumsum(axis=1) + state.exits[:, None]
+    evicted = due & (exits <= rules.daily_exits)
+    state.exits[...] += evicted.sum(axis=1).astype(np.int32)
+    return evicted

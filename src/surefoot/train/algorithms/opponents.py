@@ -71,13 +71,12 @@ class Player:
                 "Use a policy without recurrent layers."
             )
         self.policy = policy
-        self.actor = kernel_actor(policy, 0)
-        self.refresh()
+        self.actor = self._kernel = kernel_actor(policy, 0)
 
     def refresh(self) -> None:
-        """Load the current weights into the kernel."""
-        if self.actor is not None:
-            self.actor.net.refresh()
+        """Load the current weights into the kernel; a policy that was changed since may need torch."""
+        if self._kernel is not None:
+            self.actor = self._kernel if self._kernel.refresh() is None else None
 
     @torch.no_grad()
     def moves(self, view: View, noise: Noise, *, deterministic: bool = False) -> np.ndarray:

@@ -13,6 +13,8 @@ from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, World
 from surefoot.envs.builtin.native import NativeWorld
+from surefoot.envs.declared import declared_step, declared_view
+from surefoot.learn.checkpoint.typed_state import CollectorCounts, typed
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actor
@@ -53,7 +55,7 @@ class Collector:
         # All random numbers of acting come from this generator, or from the kernel actor's own.
         self.generator = torch.Generator(self.device).manual_seed(seed_for("act", seed))
         self.actor = kernel_actor(policy, seed) if path != "torch" else None
-        self.view = world.reset(seed)
+        self.view = declared_view(world, world.reset(seed))
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
         self.guard = NonFiniteGuard(world, self.config.nonfinite)
@@ -73,7 +75,8 @@ class Collector:
             policy_version: Number of updates behind these weights; the learner uses it to recognize old data.
         """
         begin = time.perf_counter()
-        if self.actor is None:
+        # The policy may have been changed since the last rollout: torch acts for one that the kernel does not support.
+        if self.actor is None or self.actor.refresh() is not None:
             rollout, in_world = self._collect_with_torch(policy_version)
         else:
             rollout, in_world = self._collect_with_kernel(self.actor, policy_version)
@@ -83,7 +86,6 @@ class Collector:
 
     def _collect_with_kernel(self, actor: KernelActor, policy_version: int) -> tuple[Rollout, float]:
         """Return the rollout and the seconds spent in the world."""
-        actor.net.refresh()
         world, start = self.world, self.start.copy()
         rollout = KernelRollout(actor, world, self.steps, masked=self.view.action_mask is not None)
         if isinstance(world, NativeWorld) and self.config.nonfinite == "raise":
@@ -110,6 +112,7 @@ class Collector:
             before = time.perf_counter()
             step = self.world.step(policy.env_action(action))
             in_world += time.perf_counter() - before
+            step = declared_step(self.world, step)
             self.env_steps += int(np.count_nonzero(step.valid))
             self.context = out.context
             step, dropped = self.guard.examine(step, self.episodes)
@@ -143,7 +146,7 @@ class Collector:
         self.episodes.count(step)
         self.episodes.finish(step, ended)
         if step.truncated.any():
-            assert step.final_obs is not None, f"{self.world.name} truncated an episode without its last observation"
+            assert step.final_obs is not None  # `declared_step` has seen to it
             inputs = PolicyInput.from_arrays(step.final_obs, context=self.context, device=self.device)
             builder.cut(t, step.truncated, self.policy.value(inputs).cpu().numpy())
         self.start = ended | ~step.valid
@@ -215,4 +218,4 @@ class Collector:
         # A checkpoint of the torch path has no kernel state; the kernel then starts from its seed.
         if self.actor is not None and "kernel_rng" in state:
             self.actor.rng[:] = state["kernel_rng"]
-        self.env_steps = state["env_steps"]
+        self.env_steps = typed({"collector": state}, "collector", CollectorCounts).env_steps

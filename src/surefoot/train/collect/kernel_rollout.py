@@ -12,7 +12,8 @@ from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import Box, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.builtin.native import NativeWorld
-from surefoot.errors import NonFiniteValue
+from surefoot.envs.declared import declared_step, declared_view
+from surefoot.errors import EnvError, NonFiniteValue, PolicyError
 from surefoot.learn.choose_path import why_not
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
@@ -25,7 +26,7 @@ class KernelActor:
     """Acts with the kernel on a policy's weights. Its generator is xoshiro256++, 256 bits of state."""
 
     def __init__(self, policy: ActorCritic, seed: int) -> None:
-        self.net = KernelNet(policy)
+        self.policy, self.net = policy, KernelNet(policy)
         self.rng = np.array([seed_for(f"act-kernel-{i}", seed) for i in range(4)], dtype=np.uint64)
         parts = list(policy.observation.items())
         first = parts[0][1]
@@ -38,6 +39,20 @@ class KernelActor:
         elif isinstance(policy.action, MultiDiscrete):
             self.shape = (len(policy.action.nvec),)
 
+    def refresh(self) -> str | None:
+        """Load the policy's current weights into the kernel; return why torch has to act instead, or None."""
+        if not self.net.unchanged():
+            if (reason := why_not(self.policy)) is not None:
+                return reason
+            self.net = KernelNet(self.policy, self.net.instruction_set)
+        self.net.pack()
+        return None
+
+    def require(self) -> None:
+        """Load the current weights; raise `PolicyError` if the kernel does not support the policy any more."""
+        if (reason := self.refresh()) is not None:
+            raise PolicyError(f"{reason}, which was not so when this policy began to act; set path to 'torch'")
+
     def features(self, obs: Arrays) -> np.ndarray:
         """Return [N, inputs] float32, not normalized: the kernel does that."""
         return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
@@ -45,7 +60,10 @@ class KernelActor:
 
 def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
     """Return the kernel's actor for a policy, or None if torch must act."""
-    return KernelActor(policy, seed) if isinstance(policy, ActorCritic) and why_not(policy) is None else None
+    if not isinstance(policy, ActorCritic) or why_not(policy) is not None:
+        return None
+    actor = KernelActor(policy, seed)
+    return actor if actor.refresh() is None else None
 
 
 def kernel_actions(actor: KernelActor, view: View, rng: np.ndarray, *, deterministic: bool) -> np.ndarray:
@@ -82,7 +100,7 @@ class KernelRollout:
 
     def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
         net, streams, row = actor.net, world.num_envs, actor.shape
-        self.actor, self.steps = actor, steps
+        self.actor, self.world, self.steps, self.masked = actor, world, steps, masked
         dtype = np.int64 if net.discrete else np.float32
         self.builder = builder = RolloutBuilder(steps, streams)
         builder.steps = steps
@@ -150,11 +168,13 @@ class KernelRollout:
         """Step any world to the end of the rollout. Return the last view; `start` is updated."""
         # Local names: this loop runs once per step, and an attribute lookup costs as much as a small kernel call.
         kernel, net, rng, memory = self.kernel, self.net, self.rng, self.memory
-        act, record, clock = kernel.rollout_act, kernel.rollout_record, time.perf_counter
+        act, clock = kernel.rollout_act, time.perf_counter
         plain, env_action = self.actor.plain, self.env_action
         returns, lengths = episodes.returns, episodes.lengths
         self.start[0] = start
-        watchful, view = guard.watchful, _tidy_view(view)
+        watchful, view = guard.watchful, declared_view(world, view)
+        # Only the kernel looks at a plain step; arrays of another dtype are converted once it has refused one.
+        convert = plain is None
         for t in range(self.steps):
             if plain is None:
                 for name, part in view.obs.items():
@@ -164,19 +184,13 @@ class KernelRollout:
             before = clock()
             step = world.step(env_action[t])
             self.in_world += clock() - before
-            if watchful or (plain is None and not finite(step)) or not _final_obs_finite(step):
-                result = kernel.NON_FINITE
-            else:
-                try:
-                    after = step.view.obs[plain] if plain is not None else None
-                    flags = step.terminated, step.truncated, step.valid
-                    result = record(memory, t, after, step.reward, *flags, returns, lengths)
-                except (BufferError, ValueError):
-                    # A user's world may return lists or other dtypes; only then pay for the conversion.
-                    step = _tidy(step)
-                    after = step.view.obs[plain] if plain is not None else None
-                    flags = step.terminated, step.truncated, step.valid
-                    result = record(memory, t, after, step.reward, *flags, returns, lengths)
+            try:
+                if convert:
+                    step = declared_step(world, step)
+                result = self._record(step, t, watchful, returns, lengths)
+            except (BufferError, ValueError, TypeError, AttributeError):
+                convert, step = True, declared_step(world, step)
+                result = self._record(step, t, watchful, returns, lengths)
             if result != kernel.RECORDED:
                 if result == kernel.NON_FINITE:
                     step = self._record_examined(step, t, guard, episodes)
@@ -187,6 +201,20 @@ class KernelRollout:
         start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
         kernel.rollout_finish(net, memory, np.ascontiguousarray(self.actor.features(view.obs), np.float32))
         return view
+
+    def _record(self, step: Step, t: int, watchful: bool, returns: np.ndarray, lengths: np.ndarray) -> int:
+        """Record a step in the kernel and return its result; raise if an array is not as declared."""
+        plain, mask = self.actor.plain, step.view.action_mask
+        if (mask is not None) != self.masked or (
+            mask is not None and (mask.dtype != np.bool_ or not mask.flags.c_contiguous)
+        ):
+            raise TypeError("the mask is not as declared")
+        if watchful or (plain is None and not finite(step)) or not _final_obs_finite(step):
+            return self.kernel.NON_FINITE
+        after = step.view.obs[plain] if plain is not None else None
+        return self.kernel.rollout_record(
+            self.memory, t, after, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
+        )
 
     def _record_examined(self, step: Step, t: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
         """Record what the guard leaves of a step that the kernel refused."""
@@ -209,7 +237,8 @@ class KernelRollout:
         if np.count_nonzero(ended):
             episodes.finish(step, ended)
         if np.count_nonzero(step.truncated):
-            assert step.final_obs is not None, "an episode was truncated without its last observation"
+            if step.final_obs is None:
+                raise EnvError(f"{self.world.name} truncated an episode without final_obs; return the last observation")
             value = kernel_values(self.actor, step.final_obs)
             self.next_value[t, step.truncated] = value[step.truncated]
 
@@ -219,29 +248,4 @@ def _final_obs_finite(step: Step) -> bool:
     shown = step.view.obs
     return step.final_obs is None or all(
         part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items()
-    )
-
-
-def _tidy(step: Step) -> Step:
-    """Return the step with arrays as the kernel reads them: contiguous, float32, float64 rewards, bool."""
-    terminated, truncated, valid = (
-        np.ascontiguousarray(x, np.bool_) for x in (step.terminated, step.truncated, step.valid)
-    )
-    return Step(
-        view=_tidy_view(step.view),
-        reward=np.ascontiguousarray(step.reward, np.float64),
-        terminated=terminated,
-        truncated=truncated,
-        valid=valid,
-        final_obs=step.final_obs,
-        stats=step.stats,
-    )
-
-
-def _tidy_view(view: View) -> View:
-    kinds = {name: np.float32 if x.dtype.kind == "f" else x.dtype for name, x in view.obs.items()}
-    mask = view.action_mask
-    return View(
-        obs={name: np.ascontiguousarray(x, kinds[name]) for name, x in view.obs.items()},
-        action_mask=None if mask is None else np.ascontiguousarray(mask, np.bool_),
     )

@@ -16,7 +16,8 @@ from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
 from surefoot.train.config import split_settings
 from surefoot.train.progress_event import Moment
-from surefoot.train.run import Run, resume_run, write_header
+from surefoot.train.run import Run, resume_run
+from surefoot.train.rundir.run_header import write_header
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 

@@ -23,7 +23,8 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
+from surefoot.train.training import Training
 
 # A horizon of 10 steps; a longer one would need more updates until the values are right.
 GAMMA = 0.9

@@ -14,7 +14,8 @@ from surefoot.train.device import pin_threads
 from surefoot.train.predict import refuse_other_spaces
 from surefoot.train.rundir.rundir import RunDir, find_run, runs_root
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
+from surefoot.train.training import Training
 from surefoot.train.worlds import env_maker
 
 

@@ -1,4 +1,4 @@
-"""What of a run is recorded, and the calls of the recorder."""
+"""Options of the telemetry of a run, and the calls of its recorder."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.diagnose.diagnostics import resident
 from surefoot.train.rundir.rundir import RunDir
 
-# Updates at the start of a session that are all recorded, however fast they come: a run of a second can be examined.
+# The first updates of a session are recorded one by one at any speed, so that even a run of one second can be examined.
 EARLY = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
-    """What of a run is recorded."""
+class RecordingOptions:
+    """Whether telemetry is written, and for which share of the gradient steps."""
 
     record: bool | None = None
-    """False writes no record; mirrors still get every line. None: as in run.json, and True in a new run."""
+    """False writes no file; mirrors still receive every line. None: the value in run.json, and True in a new run."""
     minibatch_rate: float = 0.0
     """Share of gradient steps that are recorded."""
 
@@ -31,29 +31,29 @@ class Keep:
         if not 0.0 <= self.minibatch_rate <= 1.0:
             raise ConfigError(f"minibatch_rate is {self.minibatch_rate:g}; it must be a share, 0 (none) to 1 (all)")
 
-    def said_by(self, header: dict[str, object]) -> bool:
-        """Return whether to write a record, given the contents of run.json."""
+    def should_record(self, header: dict[str, object]) -> bool:
+        """Return whether to write telemetry; `header` holds the contents of run.json."""
         return bool(header.get("record", True)) if self.record is None else self.record
 
 
-def open_recorder(directory: RunDir, keep: Keep, *, record: bool, mirrors: Sequence[Mirror]) -> Recorder:
+def open_recorder(directory: RunDir, options: RecordingOptions, *, record: bool, mirrors: Sequence[Mirror]) -> Recorder:
     """Return the run's recorder; without `record` it writes no file."""
     path = directory.telemetry if record else None
-    return Recorder(path, directory.name, mirrors=mirrors, minibatch_rate=keep.minibatch_rate, early=EARLY)
+    return Recorder(path, directory.name, mirrors=mirrors, minibatch_rate=options.minibatch_rate, early=EARLY)
 
 
-def tell(
+def record_update(
     recorder: Recorder,
     env_steps: int,
     report: UpdateReport,
-    fresh: Sequence[Episode],
+    episodes: Sequence[Episode],
     labels: Mapping[str, str] | None = None,
 ) -> None:
     """Record the episodes that ended in an update, a share of its gradient steps, and the update."""
     # Episodes beyond the rate limit of the recorder are counted, not written.
-    room = max(0, recorder.room_for_episodes()) if fresh else 0
-    recorder.drop_episodes(max(0, len(fresh) - room))
-    for episode in fresh[:room]:
+    room = max(0, recorder.room_for_episodes()) if episodes else 0
+    recorder.drop_episodes(max(0, len(episodes) - room))
+    for episode in episodes[:room]:
         recorder.episode(
             return_=episode.return_,
             length=episode.length,
@@ -63,14 +63,14 @@ def tell(
             success=None if episode.success is None else bool(episode.success),
         )
     if recorder.minibatch_rate:
-        _tell_minibatches(recorder, report)
+        _record_minibatches(recorder, report)
     recorder.update(
         env_steps=env_steps,
         updates=report.update,
         m=lambda: _row(report),
         epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
         seconds=report.seconds,
-        episodes=_summary(fresh) if fresh else None,
+        episodes=_summary(episodes) if episodes else None,
         stopped_early=report.stopped_early,
         rolled_back=report.rolled_back,
         skipped_reason=report.skipped_reason,
@@ -78,7 +78,7 @@ def tell(
     )
 
 
-def _tell_minibatches(recorder: Recorder, report: UpdateReport) -> None:
+def _record_minibatches(recorder: Recorder, report: UpdateReport) -> None:
     steps = report.gradient_steps
     if steps is None:
         return
@@ -93,11 +93,11 @@ def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
     return (*names, *stats), (*values, *stats.values())
 
 
-def _summary(fresh: Sequence[Episode]) -> Episodes | None:
-    success = [bool(e.success) for e in fresh if e.success is not None]
-    return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
+def _summary(episodes: Sequence[Episode]) -> Episodes | None:
+    success = [bool(e.success) for e in episodes if e.success is not None]
+    return Episodes.of([e.return_ for e in episodes], [e.length for e in episodes], success)
 
 
 NO_RECORD = (
-    "no telemetry is written (--telemetry off), so there are no curves, no report and nothing for doctor and watch"
+    "no telemetry is written (--telemetry off): no curves, no report, and `doctor` and `telemetry watch` have no data"
 )

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class RunDir:
             raise RunNotFound(f"{self.path} is not a run: it has no run.json") from None
         except (OSError, UnicodeDecodeError, ValueError) as why:
             raise RunError(f"{self.header} cannot be read: {why}") from why
-        if not isinstance(header, dict) or "spec" not in header:
+        if not isinstance(header, dict) or not isinstance(header.get("spec"), dict):
             raise RunError(f"{self.header} is not the header of a run: it has no 'spec'")
         return header
 
@@ -71,6 +72,15 @@ class RunDir:
 def runs_root(path: str | Path | None = None) -> Path:
     """Return the directory of runs: `path`, else $SUREFOOT_RUNS, else ./runs."""
     return Path(path or os.environ.get(RUNS_VARIABLE) or "runs")
+
+
+def _resume_command(path: Path) -> str:
+    """Return the command that continues a run; runs of other verbs than `train` have it in their header."""
+    with suppress(OSError, ValueError, AttributeError):
+        return str(
+            json.loads((path / "run.json").read_text(encoding="utf-8")).get("resume") or f"surefoot resume {path}"
+        )
+    return f"surefoot resume {path}"
 
 
 def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
@@ -88,7 +98,7 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
         except FileExistsError:
             # If the name belongs to a run, the user may have meant to resume it; any other folder of that name is left alone.
             if name is not None and (path / "run.json").exists():
-                raise RunError(f"{path} already contains a run; `surefoot resume {path}` continues it") from None
+                raise RunError(f"{path} already contains a run; `{_resume_command(path)}` continues it") from None
             continue
         except OSError as why:
             raise RunError(

@@ -1,5 +1,1 @@
 """Hyperparameter search."""
-
-from surefoot._moved import moved_names
-
-__getattr__ = moved_names(__name__, f"{__name__}.search")

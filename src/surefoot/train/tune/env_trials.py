@@ -9,7 +9,6 @@ from typing import Any
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError
-from surefoot.learn.aliases import PPO_NAMES
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Cosine, Linear, StepDecay
 from surefoot.learn.search_ranges import MOVING, SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
@@ -17,7 +16,8 @@ from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.spec import RunSpec, make_spec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.spec_worlds import WorldMaker
+from surefoot.train.training import Training
 
 # Environments that play the evaluation episodes of a trial in parallel. More use more memory for each trial.
 EVAL_STREAMS = 10
@@ -124,8 +124,7 @@ def _space(
     """Return the searched ranges, widened to contain the base, and the values of the base."""
     defaults = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
     fixed = {name for part in split_settings(held) for name in part}
-    changes = {PPO_NAMES.current(name): range_ for name, range_ in requested.items()}
-    space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, changes)
+    space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, requested)
     if not space:
         raise ConfigError("there is nothing to search: every setting of the space is fixed. Free one of them")
     widened: Space = {}

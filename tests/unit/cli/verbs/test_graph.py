@@ -17,6 +17,20 @@ def test_a_template_has_no_errors_and_equals_itself(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "no difference\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cartpol", "did you mean cartpole?"),
+        ("no.json", "cannot read a graph from no.json: No such file or directory\n"),
+    ],
+)
+def test_a_graph_that_does_not_exist_is_one_sentence(
+    name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["graph", "check", name]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_changed_seed_is_the_only_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", "templates", "cartpole"]) == 0
     graph = json.loads(capsys.readouterr().out)

@@ -42,7 +42,7 @@ def test_the_best_complete_trial_is_printed() -> None:
     out = screen.console = Console(file=io.StringIO(), width=100)
     screen.live = False
     for number, rung, score in ((0, 1, 50.0), (0, 2, 4.0), (1, 2, 3.0)):
-        screen.tell(number, rung, score)
+        screen.show_score(number, rung, score)
     printed: Any = out.file
     assert printed.getvalue().splitlines() == [
         "trial 0: 4.0   best 4.0 (trial 0)",

@@ -9,7 +9,7 @@ import pytest
 from surefoot.decide.core.agent import Agent
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.evaluation.datasets import Dataset
-from surefoot.decide.evaluation.trial import decisions_of, load_agent, made_with, replay, run_trial
+from surefoot.decide.evaluation.trial import decisions_of, encoder_and_chooser, load_agent, replay, run_trial
 from surefoot.errors import DecisionError, RunNotFound
 
 
@@ -40,7 +40,7 @@ def test_the_seed_decides_the_order_and_count_the_number(tmp_path: Path):
 
 def test_a_saved_trial_is_loaded_with_its_options(tmp_path: Path):
     list(run_trial(Agent(HashingEncoder(32)), data(), tmp_path))
-    assert made_with(tmp_path) == ("hashing-1-32", "replay")
+    assert encoder_and_chooser(tmp_path) == ("hashing-1-32", "replay")
     agent = Agent(HashingEncoder(32))
     load_agent(agent, tmp_path)
     assert set(agent.options.names) == {"weather", "songs"}
@@ -48,6 +48,6 @@ def test_a_saved_trial_is_loaded_with_its_options(tmp_path: Path):
 
 def test_a_directory_without_a_finished_trial_is_reported(tmp_path: Path):
     with pytest.raises(RunNotFound, match="holds no trial"):
-        made_with(tmp_path)
+        encoder_and_chooser(tmp_path)
     with pytest.raises(DecisionError, match="has no decisions"):
         replay(Agent(HashingEncoder(32)), tmp_path)

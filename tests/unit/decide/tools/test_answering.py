@@ -62,3 +62,13 @@ def test_the_tool_gets_the_remaining_time_of_the_depth(encoder):
 def test_abstaining_runs_no_tool(encoder):
     result = run(agent(encoder, abstain_below=1.0), "quantum chromodynamics")
     assert (result.tool, result.response, result.decision) == ("none", "no tool fits the query", None)
+
+
+def test_a_tool_may_use_all_of_the_remaining_time(encoder):
+    @tool
+    def steady(text: str) -> str:
+        """Take more than the 50 ms that every tool gets at least."""
+        time.sleep(0.15)
+        return "in time"
+
+    assert run(ToolAgent([steady], encoder=encoder), "go").response == "in time"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.digits import parameters_sha256, weights_of
 
 
 class Weights:
@@ -22,4 +22,4 @@ def test_the_hash_depends_on_values_names_and_shapes_but_not_on_the_order() -> N
 
 
 def test_nodes_without_weights_are_left_out() -> None:
-    assert learned({"a": object(), "b": Weights()}) == {}
+    assert weights_of({"a": object(), "b": Weights()}) == {}

@@ -1,5 +1,7 @@
 """Tools in a graph: questions, choices, answers, rewards and exams."""
 
+import time
+
 import pytest
 
 from surefoot.decide.tools.protocol import ToolResult
@@ -13,6 +15,7 @@ from surefoot.graph.runtime.tools import (
     ToolPolicyNode,
     ToolQuestion,
     ToolRewardNode,
+    ToolRunnerNode,
     is_right,
 )
 from surefoot.graph.spec.check import check
@@ -71,3 +74,12 @@ def test_a_toolbox_goes_where_a_toolbox_is_taken() -> None:
     graph.connect("encoder.encoder", "policy.toolbox")
     (result,) = check(graph).errors
     assert result.message.endswith("it takes tools (a handle) but gets a text encoder (a handle)")
+
+
+def test_a_tool_takes_no_longer_than_its_call(tmp_path) -> None:
+    asked = QuerySourceNode(held_out=0.25, seed=3).held_out[:1]
+    _, encoder = QueryEncoderNode()(asked)
+    toolbox = ToolBoxNode(into=tmp_path)(encoder)
+    begin = time.perf_counter()
+    (output,) = ToolRunnerNode().run(asked, [next(iter(toolbox.box)).name], toolbox)
+    assert 0.0 < output.milliseconds <= 1000.0 * (time.perf_counter() - begin)

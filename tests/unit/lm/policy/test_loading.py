@@ -49,13 +49,19 @@ def test_a_response_is_never_tokenised_with_a_begin_and_ends_with_the_end():
     assert speech.text(speech.continuation("hello you")) == "hello you"
 
 
-def test_conversations_are_written_by_the_template_and_questions_by_what_there_is():
-    chat, plain = Speech(char_tokenizer(chat=True)), Speech(char_tokenizer())
-    assert chat.text(chat.prompt(TALK)) == "user: hi\nassistant: "
-    assert np.array_equal(chat.ask("hi"), chat.prompt(TALK))
-    assert np.array_equal(plain.ask("hi"), plain.prompt("hi"))
+def test_plain_prompts_go_through_the_chat_template_unless_told_otherwise():
+    with_template, plain = Speech(char_tokenizer(chat=True)), Speech(char_tokenizer())
+    never = Speech(char_tokenizer(chat=True), chat="never")
+    assert with_template.text(with_template.prompt(TALK)) == "user: hi\nassistant: "
+    assert np.array_equal(with_template.prompt("hi"), with_template.prompt(TALK))
+    assert never.text(never.prompt("hi")) == plain.text(plain.prompt("hi")) == "hi"
+    assert [speech.chat for speech in (with_template, plain, never)] == [True, False, False]
+    # A conversation has no other form than the template's.
+    assert np.array_equal(never.prompt(TALK), with_template.prompt(TALK))
     with pytest.raises(DataError, match="no chat template"):
         plain.prompt(TALK)
+    with pytest.raises(ConfigError, match="chat is 'always' but this tokenizer has no chat template"):
+        Speech(char_tokenizer(), chat="always")
 
 
 def test_the_dtype_is_as_told():

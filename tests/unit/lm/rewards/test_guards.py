@@ -11,7 +11,9 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.rewards.fluency import Fluency
 from surefoot.lm.rewards.guards import PATIENCE, Guards
 from surefoot.lm.rewards.kl_penalty import FixedBeta
+from surefoot.lm.rewards.rewards import RewardInputs
 
+SAID = RewardInputs(["p"], ["r"], [np.array([1])], [np.array([2])])
 PLAIN = Fluency(nll=2.0, repetition=0.0, refusals=0.0)
 
 
@@ -28,7 +30,7 @@ class OneNumber:
 
 def guards(policy, judge=None, **settings):
     limited = any(name.endswith("_limit") for name in settings)
-    return Guards(LMConfig(steps=100, **settings), policy, judge, [np.array([1])] if judge or limited else [])
+    return Guards(LMConfig(steps=100, **settings), policy, judge, int(bool(judge or limited)))
 
 
 def test_beyond_the_budget_the_last_weights_within_it_are_restored_and_the_run_ends():
@@ -57,7 +59,7 @@ def test_without_progress_by_the_judge_the_best_weights_are_restored():
     stopped = None
     for step in range(1, 5):
         policy.x = torch.tensor(float(step))
-        stopped, _ = guard.after_update(step, 0.0, lambda prompts, by_reference: (["p"], ["r"], PLAIN))
+        stopped, _ = guard.after_update(step, 0.0, lambda by_reference: (SAID, PLAIN))
     assert "its best was 3 at step 2" in str(stopped)
     assert policy.x == 2.0
 
@@ -74,13 +76,13 @@ def test_the_state_is_restored():
 
 def test_a_judge_that_raises_is_one_sentence():
     guard = guards(OneNumber(), judge=lambda prompts, responses: {}["x"], judge_every=1)
-    with pytest.raises(RewardError, match="the judge raised KeyError: 'x'"):
-        guard.after_update(1, 0.0, lambda prompts, by_reference: (["p"], ["r"], PLAIN))
+    with pytest.raises(RewardError, match="the judge <lambda> raised KeyError: 'x'"):
+        guard.after_update(1, 0.0, lambda by_reference: (SAID, PLAIN))
 
 
 def test_a_judge_without_prompts_is_refused():
     with pytest.raises(ConfigError, match="the judge has no prompts"):
-        Guards(LMConfig(), OneNumber(), lambda prompts, responses: [0.0], [])
+        Guards(LMConfig(), OneNumber(), lambda prompts, responses: [0.0], 0)
 
 
 def test_beyond_a_limit_of_fluency_the_last_weights_within_it_are_restored_and_the_run_ends():
@@ -90,9 +92,7 @@ def test_beyond_a_limit_of_fluency_the_last_weights_within_it_are_restored_and_t
     for step, nll in enumerate((2.0, 2.2, 2.4), 1):
         policy.x = torch.tensor(float(step))
         now = Fluency(nll=nll, repetition=0.0, refusals=0.0)
-        results.append(
-            guard.after_update(step, 0.0, lambda p, base, now=now: (["p"], ["r"], PLAIN if base else now))[0]
-        )
+        results.append(guard.after_update(step, 0.0, lambda base, now=now: (SAID, PLAIN if base else now))[0])
     assert results[:2] == [None, None]
     assert "the reference NLL per token is 2.40, +20% (nll_limit=0.15)" in str(results[2])
     assert policy.x == 2.0
@@ -101,7 +101,7 @@ def test_beyond_a_limit_of_fluency_the_last_weights_within_it_are_restored_and_t
 
 def test_the_baseline_of_fluency_is_saved_with_the_run():
     guard = guards(OneNumber(), refusal_limit=0.1, judge_every=1)
-    guard.after_update(1, 0.0, lambda p, base: (["p"], ["r"], PLAIN))
+    guard.after_update(1, 0.0, lambda base: (SAID, PLAIN))
     other = guards(OneNumber(), refusal_limit=0.1, judge_every=1)
     other.set_state(guard.state())
     assert other.base == PLAIN
@@ -110,10 +110,10 @@ def test_the_baseline_of_fluency_is_saved_with_the_run():
 
 def test_limits_of_fluency_without_held_out_prompts_are_refused():
     with pytest.raises(ConfigError, match="nll_limit"):
-        Guards(LMConfig(nll_limit=0.1), OneNumber(), None, [])
+        Guards(LMConfig(nll_limit=0.1), OneNumber(), None, 0)
 
 
 def test_a_judge_that_returns_nothing_finite_is_one_sentence():
     guard = guards(OneNumber(), judge=lambda prompts, responses: [float("nan")], judge_every=1)
-    with pytest.raises(RewardError, match="1 scores, 0 of them finite"):
-        guard.after_update(1, 0.0, lambda p, base: (["p"], ["r"], PLAIN))
+    with pytest.raises(RewardError, match="none of the judge's 1 scores is a finite number"):
+        guard.after_update(1, 0.0, lambda base: (SAID, PLAIN))

@@ -17,6 +17,11 @@ SAID = RewardInputs(
     responses=["aa", "abc"],
     prompt_ids=[np.array([1]), np.array([2, 3])],
     response_ids=[np.array([5, 5]), np.array([5, 6, 7])],
+    conversations=[
+        [{"role": "system", "content": "s"}, {"role": "user", "content": "p"}, {"role": "assistant", "content": "aa"}],
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "abc"}],
+    ],
+    rows=[{"prompt": "p", "answer": "aa"}, {"prompt": "q", "answer": "x"}],
 )
 
 
@@ -33,6 +38,21 @@ def test_a_function_of_all_at_once():
         return [len(prompts)] * len(responses)
 
     assert as_rewards(many)(SAID)[0].tolist() == [2.0, 2.0]
+
+
+def test_a_function_receives_what_its_parameters_are_called():
+    def right(response, row, conversation):
+        return (response == row["answer"]) + len(conversation) / 10
+
+    assert as_rewards(right)(SAID)[0].tolist() == [1.3, 0.2]
+    assert as_rewards(lambda rows: [row["answer"] == "x" for row in rows])(SAID)[0].tolist() == [0.0, 1.0]
+
+
+def test_more_parameters_than_there_are_things_are_refused_with_the_names():
+    with pytest.raises(ConfigError, match=r"takes \(prompt, response, gold\).*prompt, response, conversation, row"):
+        as_rewards(lambda prompt, response, gold: 0.0)
+    with pytest.raises(ConfigError, match=r"takes \(prompts, response, row\)"):
+        as_rewards(lambda prompts, response, row: 0.0)
 
 
 def test_several_are_weighted_and_told_apart():

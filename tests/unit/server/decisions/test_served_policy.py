@@ -69,3 +69,13 @@ def test_text_is_encoded_where_the_policy_has_an_encoder(tmp_path):
     one, same, other = run(tmp_path, story)
     # Without descriptions nothing is known about any of them.
     assert one == same == other == pytest.approx([1 / 3] * 3)
+
+
+def test_one_id_asked_in_two_manners_is_refused(tmp_path):
+    async def story(service):
+        await service.decide("greet", [asked("a", deterministic=True)])
+        await service.decide("greet", [asked("a", deterministic=True)])  # a retry
+        with refused("conflict"):
+            await service.decide("greet", [asked("a", mask=[True, True, False])])
+
+    run(tmp_path, story)

@@ -84,19 +84,19 @@ def test_nonsense_is_one_clear_error(studio, verb, given, error) -> None:
 def test_nodes_inside_a_sub_graph_become_one_and_are_taken_apart_again(studio) -> None:
     doc = ask(studio, "new", template="cartpole")["doc"]
     ask(studio, "group", doc=doc, ids=["agent", "action"], name="brain")
-    before = studio.desk.get(doc).graph.sha256()
+    before = studio.graphs.get(doc).graph.sha256()
     ask(studio, "group", doc=doc, ids=["agent"], name="core", inside="brain")
-    graph = studio.desk.get(doc).graph
+    graph = studio.graphs.get(doc).graph
     assert graph.graphs["brain"].nodes["core"].type == "SubGraph"
     assert set(graph.graphs) == {"brain", "core"}
     assert ask(studio, "open", doc=doc)["check"]["ok"]
     with pytest.raises(GraphError, match="a sub-graph 'core' already exists"):
         ask(studio, "group", doc=doc, ids=["step"], name="core")
     ask(studio, "ungroup", doc=doc, id="core", inside="brain")
-    assert studio.desk.get(doc).graph.sha256() == before
+    assert studio.graphs.get(doc).graph.sha256() == before
     for _ in range(2):
         ask(studio, "undo", doc=doc)
-    assert studio.desk.get(doc).graph.sha256() == before
+    assert studio.graphs.get(doc).graph.sha256() == before
 
 
 def test_several_seeds_run_one_after_the_other(studio) -> None:

@@ -4,12 +4,12 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.server.studio.document_commands import DocumentCommands
-from surefoot.server.studio.graph_files import Desk
+from surefoot.server.studio.graph_files import GraphDirectory
 
 
 @pytest.fixture
 def commands(tmp_path) -> DocumentCommands:
-    return DocumentCommands(Desk(tmp_path), lambda message: None, lambda doc: doc == "busy")
+    return DocumentCommands(GraphDirectory(tmp_path), lambda message: None, lambda doc: doc == "busy")
 
 
 def test_a_finding_shows_its_fix_and_is_fixed_alone_or_with_all_others(commands) -> None:

@@ -1,4 +1,4 @@
-"""Graphs on the desk: what was done is on the disk, and what others wrote is taken up."""
+"""Graphs on the graphs: what was done is on the disk, and what others wrote is taken up."""
 
 import pytest
 
@@ -6,14 +6,14 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.spec.text import canonical, load_graph, save_graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.graph_files import Desk, words
+from surefoot.server.studio.graph_files import GraphDirectory, describe
 
 
 def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> None:
-    document = Desk(tmp_path).from_template("cartpole")
+    document = GraphDirectory(tmp_path).from_template("cartpole")
     document.do({"op": "set", "id": "trainer", "params": {"epochs": 3}})
     assert load_graph(tmp_path / "cartpole.json").nodes["trainer"].params["epochs"] == 3
-    again = Desk(tmp_path).get("cartpole")
+    again = GraphDirectory(tmp_path).get("cartpole")
     assert again.graph.nodes["trainer"].params["epochs"] == 3
     assert again.undo()
     assert canonical(again.graph) == canonical(template("cartpole"))
@@ -21,26 +21,26 @@ def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> N
 
 
 def test_a_file_that_is_older_than_the_log_does_not_take_changes_back(tmp_path) -> None:
-    document = Desk(tmp_path).from_template("cartpole")
+    document = GraphDirectory(tmp_path).from_template("cartpole")
     old = (tmp_path / "cartpole.json").read_text()
     document.do({"op": "remove", "id": "print"})
     (tmp_path / "cartpole.json").write_text(old)  # as if the power went between the two
-    assert "print" not in Desk(tmp_path).get("cartpole").graph.nodes
+    assert "print" not in GraphDirectory(tmp_path).get("cartpole").graph.nodes
 
 
 def test_what_somebody_else_wrote_into_the_file_is_a_change_that_can_be_taken_back(tmp_path) -> None:
-    Desk(tmp_path).from_template("cartpole")
+    GraphDirectory(tmp_path).from_template("cartpole")
     graph = template("cartpole")
     graph.remove("print")
     save_graph(graph, tmp_path / "cartpole.json")
-    document = Desk(tmp_path).get("cartpole")
+    document = GraphDirectory(tmp_path).get("cartpole")
     assert "print" not in document.graph.nodes
     assert document.undo()
     assert "print" in document.graph.nodes
 
 
 def test_any_moment_of_the_past_is_gone_back_to(tmp_path) -> None:
-    document = Desk(tmp_path).from_template("pendulum")
+    document = GraphDirectory(tmp_path).from_template("pendulum")
     for epochs in (1, 2, 3, 4):
         document.do({"op": "set", "id": "trainer", "params": {"epochs": epochs}})
     document.go_to(2)
@@ -53,36 +53,36 @@ def test_any_moment_of_the_past_is_gone_back_to(tmp_path) -> None:
 
 
 def test_names_that_are_taken_get_a_number_and_strange_ones_are_made_harmless(tmp_path) -> None:
-    desk = Desk(tmp_path)
-    assert [desk.from_template("cartpole").name for _ in range(2)] == ["cartpole", "cartpole-2"]
-    assert desk.new("../../etc/passwd", template("cartpole")).name == "etc-passwd"
+    graphs = GraphDirectory(tmp_path)
+    assert [graphs.from_template("cartpole").name for _ in range(2)] == ["cartpole", "cartpole-2"]
+    assert graphs.new("../../etc/passwd", template("cartpole")).name == "etc-passwd"
     with pytest.raises(GraphError, match="not a valid name"):
-        desk.get("../x")
+        graphs.get("../x")
     with pytest.raises(GraphError, match="there is no graph"):
-        desk.get("ghost")
+        graphs.get("ghost")
 
 
 def test_a_program_and_a_graph_are_read_and_nonsense_is_not(tmp_path) -> None:
-    desk = Desk(tmp_path)
+    graphs = GraphDirectory(tmp_path)
     meant = template("cartpole").sha256()
-    assert desk.from_text("a", to_script(template("cartpole")))[0].graph.sha256() == meant
-    assert desk.from_text("b", canonical(template("cartpole")))[0].graph.sha256() == meant
+    assert graphs.from_text("a", to_script(template("cartpole")))[0].graph.sha256() == meant
+    assert graphs.from_text("b", canonical(template("cartpole")))[0].graph.sha256() == meant
     for text in ("{", "{}", "import os; os.system('x'", "[" * 5000):
         with pytest.raises(GraphError):
-            desk.from_text("c", text)
+            graphs.from_text("c", text)
 
 
 def test_what_is_put_away_can_be_found_again(tmp_path) -> None:
-    desk = Desk(tmp_path)
-    desk.from_template("cartpole")
-    desk.put_away("cartpole")
-    assert desk.names() == []
+    graphs = GraphDirectory(tmp_path)
+    graphs.from_template("cartpole")
+    graphs.move_to_trash("cartpole")
+    assert graphs.names() == []
     assert [file.name for file in (tmp_path / ".trash").glob("*/*.json")] == ["cartpole.json"]
-    assert desk.from_template("cartpole").past() == []
+    assert graphs.from_template("cartpole").past() == []
 
 
 def test_changes_are_told_in_words() -> None:
     move = {"op": "move", "id": "a", "at": [0, 0]}
-    assert words({"op": "batch", "ops": [move, move]}) == "moved 2 nodes"
-    assert words({"op": "within", "graph": "g", "do": {"op": "remove", "id": "x"}}) == "in g: removed x"
-    assert words({"op": "batch", "ops": [{"op": "remove", "id": "x"}, move]}) == "removed x and 1 more"
+    assert describe({"op": "batch", "ops": [move, move]}) == "moved 2 nodes"
+    assert describe({"op": "within", "graph": "g", "do": {"op": "remove", "id": "x"}}) == "in g: removed x"
+    assert describe({"op": "batch", "ops": [{"op": "remove", "id": "x"}, move]}) == "removed x and 1 more"

@@ -39,8 +39,8 @@ def test_a_run_is_put_away_unless_it_is_running(tmp_path) -> None:
     library = Library(tmp_path)
     (row,) = library.rows()
     with pytest.raises(RunError, match="is running"):
-        library.put_away(row["run"])
+        library.move_to_trash(row["run"])
     session.close()
-    library.put_away(row["run"])
+    library.move_to_trash(row["run"])
     assert library.rows() == []
     assert len(list((tmp_path / ".trash").iterdir())) == 1

@@ -47,7 +47,7 @@ def test_below_is_the_other_side():
     assert story(AlertRule(metric="kl", below=1.0), [1.5, 0.5]) == [(2, "open", 2)]
 
 
-def test_a_number_that_is_not_finite_breaks_its_rule_and_is_told_by_itself():
+def test_a_number_that_is_not_finite_breaks_its_rule_and_is_reported_without_a_rule():
     alerts = Alerts([AlertRule(metric="kl", below=-5.0)])
     told = alerts.take(update(1, None, nonfinite={"m.kl": "nan"}))
     assert [alert.title for alert in told] == ["kl below -5", "a number is not finite"]
@@ -58,8 +58,18 @@ def test_a_number_that_is_not_finite_breaks_its_rule_and_is_told_by_itself():
     assert alerts.open == {}
 
 
-def test_a_missing_number_says_nothing():
+def test_a_missing_number_changes_nothing():
     assert story(AlertRule(metric="loss", above=0.0), [1.0, 2.0]) == []
+
+
+def test_a_rule_whose_metric_never_occurred_is_named_with_the_nearest_metric():
+    alerts = Alerts([parse_rule("apprx_kl>0.1"), parse_rule("approx_kl>0.1"), parse_rule("zzz<1 when mode=live")])
+    assert alerts.unmeasured() == []  # nothing was read yet
+    alerts.take(UpdateRecord(**COMMON, updates=1, m={"approx_kl": 0.01}))
+    assert alerts.unmeasured() == [
+        "the rule 'apprx_kl above 0.1' was never checked: no update has apprx_kl; did you mean approx_kl?",
+        "the rule 'zzz below 1' was never checked: no update has zzz with the labels of its `when`",
+    ]
 
 
 def test_the_first_of_several_names_that_is_there_counts():

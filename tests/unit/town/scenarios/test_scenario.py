@@ -39,4 +39,9 @@ def test_an_empty_town_is_refused_unless_agents_are_seeded(tmp_path) -> None:
 
 def test_an_unknown_scenario_lists_the_known_ones() -> None:
     with pytest.raises(ScenarioError, match="queue_conflict"):
-        load_scenario("queue_conflikt")
+        load_scenario("zzz")
+
+
+def test_a_misspelled_scenario_suggests_the_nearest_one() -> None:
+    with pytest.raises(ScenarioError, match=r"did you mean rivalry_decay\?"):
+        load_scenario("rivalry_dekay")

@@ -23,3 +23,12 @@ def test_queueing_behind_an_agent_to_be_avoided_is_masked(small_town) -> None:
     town.go(USE, WAIT, WAIT)
     assert not town.mask()[1, USE]
     assert town.mask()[2, USE]
+
+
+def test_the_time_until_work_is_a_share_of_fifty_ticks() -> None:
+    world = TownWorld(load_scenario("work"), 1) if "work" in shipped() else TownWorld(load_scenario(shipped()[0]), 1)
+    column = world.feature_names.index("job_starts_in")
+    waits = world.reset(0).obs["features"][:, column]
+    starts = np.array([agent.job is not None for agent in world.scenario.agents])
+    assert waits.max() <= 1.0
+    assert (waits[~starts] == 0.0).all()

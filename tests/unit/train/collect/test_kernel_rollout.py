@@ -314,7 +314,7 @@ def test_most_likely_actions_and_values_are_those_of_torch(action):
     policy = ActorCritic(PLAIN, action, seed=3)
     actor = kernel_actor(policy, 0)
     assert actor is not None
-    actor.net.refresh()
+    actor.require()
     obs = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     inputs = PolicyInput.from_arrays({"obs": obs})
     with torch.no_grad():
@@ -327,7 +327,7 @@ def test_most_likely_actions_and_values_are_those_of_torch(action):
 def test_sampled_actions_follow_the_generator_and_the_mask():
     actor = kernel_actor(ActorCritic(PLAIN, Discrete(3), seed=0), 0)
     assert actor is not None
-    actor.net.refresh()
+    actor.require()
     mask = np.tile(np.array([True, False, True]), (64, 1))
     view, rng = View(obs={"obs": np.zeros((64, 3), np.float32)}, action_mask=mask), actor.rng.copy()
     actions = kernel_actions(actor, view, rng, deterministic=False)

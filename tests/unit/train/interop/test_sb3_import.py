@@ -21,6 +21,7 @@ from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, Checkpoin
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.learn.checkpoint.vecnormalize import Statistics
 from surefoot.nets.policy import PolicyInput
+from surefoot.train.interop import sb3_import
 from surefoot.train.interop.sb3_import import action_of, observation_of, policy_from_sb3, read_sb3
 
 PICKLED = base64.b64encode(b"cos\nsystem\n(S'touch /tmp/never'\ntR.").decode()
@@ -258,3 +259,9 @@ def test_the_statistics_are_in_the_run_that_is_written(tmp_path, capsys):
     parts = load_checkpoint(tmp_path / "runs" / "pend" / "checkpoints").parts
     assert parts["weights"]["network.torso.normalizer.mean"][0] == -0.147740302579343
     assert main(["eval", "pend", "--episodes", "1", "--runs", str(tmp_path / "runs")]) == 0
+
+
+@pytest.mark.parametrize("present", ["action_net.weight", "value_net.weight"])
+def test_a_model_with_one_of_the_two_outputs_is_refused(present):
+    with pytest.raises(CheckpointIncompatible, match="no action_net and value_net"):
+        sb3_import._refuse_unknown({present: np.zeros((1, 1), np.float32)})

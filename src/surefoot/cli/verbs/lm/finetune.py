@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
 from surefoot.cli.options import Seed, Settings, options_from, pairs, split_settings
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.lm.train import settings
+
+if TYPE_CHECKING:
+    from surefoot.lm.data import PreferencePair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,35 +97,78 @@ class RewardOptions:
 class RewardArgs:
     """Train a reward model on preference pairs (Bradley–Terry): prompt, chosen, rejected.
 
+        surefoot lm reward --model minilm --pairs pairs.jsonl -o judge --test others.jsonl
         surefoot lm reward --model smollm2 --pairs pairs.jsonl -o judge
 
-    By default the model is frozen and only a head is trained, so that PPO can share the trunk of the policy. Accuracy and
-    calibration on random held-out pairs are printed and stored.
+    With an encoder such as minilm the score is linear in the encoder's states, in words and pairs of words, and in a few
+    counts (length, questions, refusals); accuracy and calibration are measured over five folds. With a causal model the
+    model is frozen and a head is trained, so that PPO can share the trunk of the policy; accuracy and calibration are
+    measured on a tenth of the pairs. Both are printed and stored.
     """
 
     model: str
-    """A directory, a Hugging Face name, or smollm2."""
+    """A directory, a Hugging Face name, minilm or smollm2."""
     pairs: Path
     """File with prompt, chosen, rejected (and margin): .jsonl, .csv or .parquet; also the format of hh-rlhf, and gzip."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """Directory of the reward model, for `surefoot lm ppo --reward DIR`."""
+    test: Path | None = None
+    """File of other pairs, never fitted to, on which the accuracy is measured."""
     set: Settings = ()
-    """Change a setting; repeatable. full=true trains the whole model, epochs=20 passes at most, lr (default: 1e-3 for a head,
-    1e-5 for the whole model), max_length=512 tokens (the start of longer prompts is cut), dtype=auto|float32|bfloat16."""
+    """Change a setting for a causal model; repeatable. full=true trains the whole model, epochs=20 passes at most, lr (default:
+    1e-3 for a head, 1e-5 for the whole model), max_length=512 tokens (the start of longer prompts is cut),
+    dtype=auto|float32|bfloat16."""
     seed: Seed = 0
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import torch
-
         from surefoot.lm.data import read_pairs
-        from surefoot.lm.load_run import save_reward
-        from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
-        from surefoot.lm.rewards.reward_fit import train_reward_model
-        from surefoot.lm.rewards.reward_model import RewardModel
+        from surefoot.lm.policy.loading import is_encoder
 
         options = options_from(RewardOptions, pairs(self.set, "--set"), "--set")
         preferences = read_pairs(self.pairs)
+        others = read_pairs(self.test) if self.test is not None else None
+        if is_encoder(self.model):
+            if self.set:
+                raise Usage(
+                    f"--set {self.set[0]} is for causal models; {self.model} is an encoder, which is not trained"
+                )
+            result, text = self._with_encoder(preferences, others)
+        else:
+            result, text = self._with_head(options, preferences, others)
+        if others is not None and (test := result["test"]):
+            low, high = test["interval"]
+            text += f"; on {self.test}: {test['accuracy']:.3f} [{low:.3f}, {high:.3f}] of {test['pairs']} pairs"
+        print(json.dumps(result) if self.as_json else f"{self.out}: {text}")
+        return 0
+
+    def _with_encoder(
+        self, preferences: list[PreferencePair], others: list[PreferencePair] | None
+    ) -> tuple[dict[str, Any], str]:
+        from surefoot.lm.rewards.text_features import TextFeatures
+        from surefoot.lm.rewards.text_reward import TextReward
+
+        model = TextReward(TextFeatures(self.model))
+        fit = model.fit(preferences, seed=self.seed)
+        test = model.accuracy(others) if others is not None else None
+        model.save(self.out, fit, test)
+        low, high = fit.interval
+        text = (
+            f"{fit.pairs} pairs, accuracy {fit.accuracy:.3f} [{low:.3f}, {high:.3f}] over 5 folds, "
+            f"calibration error {fit.calibration_error:.3f}"
+        )
+        return {**fit.to_json(), "test": test}, text
+
+    def _with_head(
+        self, options: RewardOptions, preferences: list[PreferencePair], others: list[PreferencePair] | None
+    ) -> tuple[dict[str, Any], str]:
+        import torch
+
+        from surefoot.lm.load_run import save_reward
+        from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
+        from surefoot.lm.rewards.reward_fit import pair_accuracy, train_reward_model
+        from surefoot.lm.rewards.reward_model import RewardModel
+
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         dtype = torch.float32 if options.full else best_dtype(options.dtype, device)
         base = load_model(self.model, dtype=dtype, device=device)
@@ -134,12 +180,10 @@ class RewardArgs:
             model, preferences, speech, epochs=options.epochs, lr=lr, max_length=options.max_length, seed=self.seed
         )
         save_reward(model, self.out, base=self.model, fit=fit)
-        if self.as_json:
-            print(json.dumps(fit.to_json()))
-        else:
-            early = ", stopped early" if fit.stopped_early else ""
-            print(
-                f"{self.out}: {fit.pairs} pairs, accuracy {fit.final_accuracy:.3f} on {fit.held_out} held-out pairs, "
-                f"calibration error {fit.calibration_error:.3f}, {len(fit.losses)} epochs{early}"
-            )
-        return 0
+        test = None if others is None else pair_accuracy(model, others, speech, max_length=options.max_length)
+        early = ", stopped early" if fit.stopped_early else ""
+        text = (
+            f"{fit.pairs} pairs, accuracy {fit.final_accuracy:.3f} on {fit.held_out} held-out pairs, "
+            f"calibration error {fit.calibration_error:.3f}, {len(fit.losses)} epochs{early}"
+        )
+        return {**fit.to_json(), "test": test}, text

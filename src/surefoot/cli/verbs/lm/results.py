@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
@@ -61,7 +61,7 @@ class ChatArgs:
         from surefoot.lm.sampling.sampler import Sampling, generate
 
         sampling = Sampling(max_new_tokens=self.tokens, temperature=self.temperature)
-        prompt = speech.ask(text)
+        prompt = speech.prompt(text)
 
         def answer() -> str:
             generator = torch.Generator().manual_seed(self.seed)
@@ -75,62 +75,30 @@ class ChatArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class LMReportArgs:
-    """Summarize a language model run: score, KL, length, judge, findings, first and last samples.
+    """Summarize a language model run: score, KL, fluency, judge, guards, findings, samples first and last, cost per step.
 
     surefoot lm report polite
 
-    Also writes report.html. Exit code 1 if there are findings more serious than advice.
+    Also writes report.html, with curves and the samples side by side. Exit code 1 if there are findings more serious than advice.
     """
 
     run_name: Run
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.lm.run import language_rules
-        from surefoot.telemetry.doctor.doctor import examine
-        from surefoot.telemetry.doctor.findings import sentence
-        from surefoot.telemetry.export.page import write_report
+        from surefoot.lm.report import LanguageReport
 
         directory = run_directory(self.run_name)
-        rows = updates(directory.telemetry)
-        findings = [f for f in examine(directory.telemetry, language_rules()).findings if f.severity != "info"]
-        samples = _samples(directory.path / "samples.ndjson")
+        if "lm" not in directory.read_header()["spec"]:
+            raise Usage(f"{self.run_name} is not a language run; `surefoot report {self.run_name}` summarizes it")
+        report = LanguageReport(directory)
         if self.as_json:
-            print(json.dumps({"updates": rows, "findings": [f.to_json() for f in findings], "samples": samples}))
-            return 1 if findings else 0
-        print(f"{directory.name}: {len(rows)} steps")
-        for name in ("score", "kl", "kl_k3", "response_length", "ended", "distinct_2", "entropy", "beta", "judge"):
-            values = [row[name] for row in rows if row.get(name) is not None]
-            if values:
-                extremes = f"(lowest {min(values):.4g}, highest {max(values):.4g})"
-                print(f"  {name:<16} {values[0]:10.4g} → {values[-1]:10.4g}   {extremes}")
-        for sample in (samples[0], samples[-1]) if samples else ():
-            for each in sample["samples"][:2]:
-                print(f"  step {sample['step']}: {each['prompt']!r} → {each['response']!r} ({each['score']:.3g})")
-        for finding in findings:
-            print(f"  {sentence(finding)}")
-        print(f"  {write_report(directory.path)}")
-        return 1 if findings else 0
-
-
-def updates(path: Path) -> list[dict[str, Any]]:
-    """Return the metrics of every update in a telemetry file."""
-    from surefoot.telemetry.reader import scan
-    from surefoot.telemetry.schema import UpdateRecord
-
-    return [{"update": record.updates, **record.m} for record in scan(path) if isinstance(record, UpdateRecord)]
-
-
-def _samples(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    samples: list[dict[str, Any]] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            samples.append(json.loads(line))
-        except ValueError:  # the last line of a killed run may be incomplete
-            break
-    return samples
+            findings = [finding.to_json() for finding in report.findings]
+            print(json.dumps({"updates": report.rows, "findings": findings, "samples": report.samples}))
+        else:
+            print("\n".join(report.lines()))
+            print(f"  {report.write()}")
+        return 1 if report.findings else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,10 +118,11 @@ class LMExportArgs:
     def run(self) -> int:
         from surefoot.lm.export import export
         from surefoot.lm.load_run import load_policy
+        from surefoot.lm.report import updates_of
 
         directory = run_directory(self.run_name)
         policy, speech, step = load_policy(directory, checkpoint=self.checkpoint)
-        rows = [row for row in updates(directory.telemetry) if row["update"] <= step]
+        rows = [row for row in updates_of(directory.telemetry) if row["update"] <= step]
         last = rows[-1] if rows else {}
         names = ("score", "kl", "response_length", "distinct_2", "reference_nll", "judge")
         numbers = {"steps": step, **{name: last[name] for name in names if last.get(name) is not None}}

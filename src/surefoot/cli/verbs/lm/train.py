@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Settings, pairs, user_object
+from surefoot.cli.options import NewRunName, Settings, Track, pairs
 from surefoot.cli.usage import Usage
-
-if TYPE_CHECKING:
-    from surefoot.lm.run import LMRun
-    from surefoot.lm.training import LMStep
+from surefoot.cli.verbs.lm.progress import find_scorer, pick_device, train
 
 
 def settings(values: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -48,9 +42,10 @@ class PPOArgs:
     prompts: Path | None = None
     """File of prompts: .txt, .jsonl, .csv or .parquet, with plain text or chat messages."""
     reward: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
-    """Reward: a function of (prompt, response), or a directory of `surefoot lm reward`."""
-    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
-    """Function of (prompts, responses) that returns scores for validation only. The run stops when they get worse."""
+    """Reward: a directory of `surefoot lm reward`, or a function whose parameters are named after what it receives: prompt,
+    response, conversation (all messages), row (all columns of the file), or the plurals for the whole batch."""
+    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
+    """Like --reward, for validation on --judge-prompts only. The run stops when its scores get worse."""
     judge_prompts: Path | None = None
     """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
     set: Settings = ()
@@ -58,29 +53,25 @@ class PPOArgs:
     name: NewRunName = None
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Continue this run."""
+    track: Track = ()
     device: str = "auto"
     """cpu, cuda, or auto, which uses a GPU if there is one."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import torch
-
         from surefoot.lm.config import LMConfig
-        from surefoot.lm.data import read_prompts
-        from surefoot.lm.load_run import load_reward
+        from surefoot.lm.data import read_rows
         from surefoot.lm.policy.loading import load_backbone
-        from surefoot.lm.run import create, fingerprint, resume
+        from surefoot.lm.run import fingerprint, saved_config
         from surefoot.lm.training import LMTraining
-        from surefoot.train.interrupt import GentleStop
-        from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        root = runs_root()
-        directory = find_run(self.resume, root) if self.resume else None
+        directory = find_run(self.resume, runs_root()) if self.resume else None
         spec: dict[str, Any] = directory.read_header()["spec"] if directory else {}
         model = self.model or spec.get("model")
         prompts = self.prompts or (Path(spec["prompts"]) if "prompts" in spec else None)
         judge_prompts = self.judge_prompts or (Path(spec["judge_prompts"]) if spec.get("judge_prompts") else None)
-        if directory is not None and spec.get("judge") and self.judge is None:
+        if spec.get("judge") and self.judge is None:
             raise Usage(f"the run was started with --judge {spec['judge']}; pass it again, or the guard would be gone")
         if model is None or prompts is None or self.reward is None:
             missing = next(
@@ -88,68 +79,26 @@ class PPOArgs:
             )
             raise Usage(f"{missing} is missing; pass --model DIR --prompts FILE --reward module:function")
         lm, ppo = settings(pairs(self.set, "--set"))
-        config = LMConfig.from_json(spec["lm"]).replace(**lm) if directory else LMConfig().replace(**lm)
-        device = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        conversations = read_prompts(prompts)
-        backbone, tokenizer = load_backbone(model, config, device=device)
-        is_folder = Path(self.reward).is_dir()
-        reward = (
-            load_reward(self.reward, beside=backbone, beside_name=model)
-            if is_folder
-            else user_object(self.reward, "--reward")
-        )
+        config = saved_config(spec).replace(**lm) if spec else LMConfig().replace(**lm)
+        if config.algorithm in ("dpo", "ipo"):
+            raise Usage(f"algorithm={config.algorithm} learns from pairs; `surefoot lm dpo --pairs FILE` runs it")
+        rows = read_rows(prompts)
+        backbone, tokenizer = load_backbone(model, config, device=pick_device(self.device))
         training = LMTraining(
             backbone,
             tokenizer,
-            conversations,
-            reward,
+            rows,
+            find_scorer(self.reward, "--reward", backbone, model),
             config,
             ppo=_ppo(config, spec, ppo),
-            judge=user_object(self.judge, "--judge") if self.judge else None,
-            judge_prompts=read_prompts(judge_prompts) if judge_prompts else (),
+            judge=find_scorer(self.judge, "--judge", backbone, model) if self.judge else None,
+            judge_prompts=read_rows(judge_prompts) if judge_prompts else (),
         )
         about = {"model": model, "prompts": str(prompts), "prompts_sha256": fingerprint(prompts), "reward": self.reward}
         # Compared on resume, so that a run never continues without its guard.
         about["judge"] = self.judge
         about["judge_prompts"] = str(judge_prompts) if judge_prompts else None
-        command = ["surefoot", *sys.argv[1:]]
-        if directory is None:
-            directory = new_run_dir(Path(model).name, config.seed, root=root, name=self.name)
-            run = create(directory, training, about=about, command=command)
-        else:
-            run = resume(directory, training, about=about, command=command)
-        if not self.as_json:
-            trainable = sum(p.numel() for p in training.policy.parameters())
-            print(
-                f"{directory.path}: {len(training.prompts)} prompts, {trainable:,} trainable parameters "
-                f"({backbone.train}, {backbone.dtype})"
-            )
-        with GentleStop() as gentle:
-            return self._train(run, lambda: gentle.requested)
-
-    def _train(self, run: LMRun, stop: Any) -> int:
-        began, first = time.perf_counter(), run.training.steps
-        shown: str | None = None
-        try:
-            for step, notes in run.steps(stop):
-                if self.as_json:
-                    print(json.dumps({"step": step.number, **step.stats, "seconds": step.seconds}), flush=True)
-                    continue
-                print(_line(step, run.training.config.steps, time.perf_counter() - began, first), flush=True)
-                for note in notes:
-                    print(f"    {note}")
-                sample = step.samples[0]
-                if step.number % 5 == 1 and sample.response != shown:
-                    shown = sample.response
-                    print(f"    “{_short(sample.prompt)}” → “{_short(shown, 140)}” ({sample.score:.3g})")
-        except BaseException as why:
-            run.close("interrupted" if isinstance(why, KeyboardInterrupt) else "error", f"{type(why).__name__}: {why}")
-            raise
-        stopped = run.training.stopped
-        run.close("finished" if run.training.finished else "interrupted", stopped or "")
-        if not self.as_json:
-            print(f"surefoot lm report {run.directory.path}    surefoot lm chat {run.directory.path}")
-        return 0
+        return train(training, directory, about, name=self.name, track=self.track, as_json=self.as_json)
 
 
 def _ppo(config: Any, spec: dict[str, Any], changes: dict[str, Any]) -> Any:
@@ -158,27 +107,6 @@ def _ppo(config: Any, spec: dict[str, Any], changes: dict[str, Any]) -> Any:
 
     previous = PPOConfig.from_json({**spec["ppo"], "kl_coef": 0.0}) if spec else None
     return config.ppo(previous, **changes)
-
-
-def _line(step: LMStep, steps: int, seconds: float, first: int) -> str:
-    s = step.stats
-    busy = sum(step.seconds.values())
-    left = seconds / max(1, step.number - first) * (steps - step.number)
-    parts = [
-        f"{step.number:>5}/{steps}",
-        f"score {s.get('score', float('nan')):8.3f}",
-        f"kl {s['kl']:7.2f}",
-        f"beta {s['beta']:.3g}",
-        f"length {s.get('response_length', 0):5.1f}",
-        f"{s['tokens'] / busy:6.0f} tok/s",
-        f"eta {left / 60:.0f} min" if left >= 90 else f"eta {left:.0f} s",
-    ]
-    return "  ".join([*parts, *([f"judge {s['judge']:.3g}"] if "judge" in s else [])])
-
-
-def _short(text: str, size: int = 60) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= size else flat[: size - 1] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)

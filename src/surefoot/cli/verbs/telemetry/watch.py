@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,6 +81,8 @@ class WatchArgs:
         finally:
             if hook:
                 hook.close()
+        for sentence in alerts.unmeasured():
+            print(f"surefoot telemetry watch: {sentence}", file=sys.stderr)
         return 1 if met or alerts.open else 0
 
     def _path(self) -> Path:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 EncoderName = Annotated[
     Literal["auto", "static", "minilm", "hashing", "openai"],
-    tyro.conf.arg(help="Encoder that turns texts into vectors."),
+    tyro.conf.arg(
+        help="Encoder that turns texts into vectors. auto: static, the table of `surefoot tools encoder`, if it was built, "
+        "else hashing, which compares words, not meanings."
+    ),
 ]
 RunDirectory = Annotated[
     tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR", help="Directory of `surefoot tools train`.")
@@ -114,7 +117,8 @@ class TrainToolsArgs:
     topics: Path | None = None
     """JSON file that groups labels into broader tools: {name: {description, labels}}."""
     chooser: Literal["replay", "ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "replay"
-    """Algorithm that chooses; only replay, ppo and egreedy log the probabilities that off-policy evaluation needs."""
+    """Algorithm that chooses: replay and ppo learn with PPO; residual, linucb, lints and egreedy are linear bandits; nearest
+    takes the closest description and does not learn. `surefoot tools replay` needs the log of replay, ppo or egreedy."""
     encoder: EncoderName = "auto"
     count: int | None = None
     """Largest number of decisions (default: all queries)."""
@@ -140,12 +144,12 @@ class TrainToolsArgs:
 class EvalToolsArgs:
     """Measure how often a policy picks the right tool, without exploration and without learning.
 
-    surefoot tools eval runs/tools-demo --data queries.jsonl
+    surefoot tools eval runs/banking --data data/banking77-test
     """
 
     directory: RunDirectory
     data: Path
-    """Queries, in the formats of `surefoot tools train`."""
+    """Directory of queries, as for `surefoot tools train`."""
     format: Format = "auto"
     topics: Path | None = None
     """JSON file of grouped labels, if the policy was trained with one."""
@@ -155,9 +159,9 @@ class EvalToolsArgs:
 
     def run(self) -> int:
         from surefoot.decide.evaluation.datasets import read
-        from surefoot.decide.evaluation.trial import load_agent, made_with
+        from surefoot.decide.evaluation.trial import encoder_and_chooser, load_agent
 
-        agent = _agent(*made_with(self.directory), 0)
+        agent = _agent(*encoder_and_chooser(self.directory), 0)
         data = read(self.data, self.format, self.topics)
         for name, description in zip(data.names, data.descriptions, strict=True):
             agent.options.add(name, description)
@@ -181,7 +185,7 @@ class EvalToolsArgs:
 class ReplayArgs:
     """Estimate from a log what the current policy would have earned, compared with the nearest description.
 
-        surefoot tools replay runs/tools-demo --last 2000
+        surefoot tools replay runs/banking --last 2000
 
     Prints the off-policy estimates IPS, SNIPS, DM and DR with 95 % intervals; there is no verdict below an effective
     sample size of 500. Exit codes: 0 the policy is better, 1 not enough evidence, 2 it is worse.
@@ -195,10 +199,10 @@ class ReplayArgs:
     def run(self) -> int:
         from dataclasses import asdict
 
-        from surefoot.decide.evaluation.trial import made_with, replay
+        from surefoot.decide.evaluation.trial import encoder_and_chooser, replay
 
         at_least_one(last=self.last)
-        agent = _agent(*made_with(self.directory), 0)
+        agent = _agent(*encoder_and_chooser(self.directory), 0)
         result = replay(agent, self.directory, last=self.last)
         if self.as_json:
             policies = {name: asdict(estimate) for name, estimate in result.policies.items()}
@@ -217,8 +221,8 @@ class ReportToolsArgs:
     Prints a summary and writes report-tools.html beside the log, one page that works offline.
     """
 
-    directory: RunDirectory
-    """Directory of `surefoot tools train`, `surefoot tools demo` or a ToolAgent."""
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """Directory of `surefoot tools train`, of `surefoot tools demo`, or of a ToolAgent."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """File of the page (default: report-tools.html beside the log; with --json, none)."""
     as_json: ClassVar[bool] = False

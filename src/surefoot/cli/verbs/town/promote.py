@@ -68,9 +68,9 @@ class TownPromoteArgs:
         gates = options_from(Gates, texts, "--set")
         promotion.required_passes = rules.required_passes
         digest, decision, reasons = policy_hash(training.policy), "HOLD", list[str]()
-        for look in range(rules.looks or rules.required_passes):
+        for examination in range(rules.looks or rules.required_passes):
             failed, reasons = gates.examine(
-                training, scenario, directory, promotion.current_release, look + len(promotion.history)
+                training, scenario, directory, promotion.current_release, examination + len(promotion.history)
             )
             decision = promotion.evaluated(digest, reasons, failed=failed)
             if decision != "HOLD" or reasons:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 import time
@@ -14,6 +15,7 @@ import tyro
 from surefoot.cli.options import Stochastic, at_least_one, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.samples import load
+from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop
@@ -219,7 +221,13 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool) -> 
     from surefoot.town.scenarios.scenario import Scenario
     from surefoot.town.training.run import PolicyRuntime
 
-    training, _ = load_policy(run_directory(subject), "latest", None)
+    try:
+        directory = run_directory(subject)
+    except RunNotFound as why:
+        close = difflib.get_close_matches(subject, shipped(), n=1)
+        advice = f"did you mean {close[0]}?" if close else f"the scenarios are {', '.join(shipped())}"
+        raise RunNotFound(f"{subject!r} is neither a run nor a scenario; {advice}") from why
+    training, _ = load_policy(directory, "latest", None)
     kwargs = training.spec.env_kwargs
     if "scenario" not in kwargs:
         raise Usage(f"{subject} is not a run of a town; pass one, or a scenario: {', '.join(shipped())}")

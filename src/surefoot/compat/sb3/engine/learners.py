@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,9 @@ class TorchOptimizer:
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def follow(self, parameters: Iterable[nn.Parameter], *, critic: Iterable[nn.Parameter] = ()) -> None:
+        """Keep the parameters that the user's optimizer was made with, as SB3 does."""
 
     def zero_grad(self) -> None:
         """Drop the gradients."""

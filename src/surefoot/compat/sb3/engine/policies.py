@@ -10,6 +10,8 @@ import torch
 from gymnasium import spaces as gym_spaces
 from torch import Tensor, nn
 
+from surefoot.compat.sb3.contrib.mask_distributions import MaskableDistribution
+from surefoot.compat.sb3.contrib.mask_policies import MaskableActorCriticPolicy, MaskableMultiInputActorCriticPolicy
 from surefoot.compat.sb3.policies.actor_critic import ActorCriticPolicy, MultiInputActorCriticPolicy
 from surefoot.compat.sb3.policies.distributions import (
     CategoricalDistribution,
@@ -55,15 +57,20 @@ class EnginePolicy:
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Return actions, values and log-probs; random numbers come from torch's global generator, as in SB3."""
-        policy, obs = self.policy, self.unpack(inputs.obs)
-        if policy.use_sde and self.step and self.sde_sample_freq > 0 and self.step % self.sde_sample_freq == 0:
-            policy.reset_noise(len(next(iter(inputs.obs.values()))))
-        self.step += 1
-        actions, values, log_prob = policy(obs, deterministic)
+        obs = self.unpack(inputs.obs)
+        self.renew_noise(inputs)
+        masks = {} if inputs.action_mask is None else {"action_masks": inputs.action_mask}
+        actions, values, log_prob = self.policy(obs, deterministic, **masks)
         self.last = {"obs_tensor": obs, "actions": actions.cpu().numpy(), "values": values, "log_probs": log_prob}
         stored = actions if isinstance(self.space, gym_spaces.Discrete) else actions.flatten(1)
         nothing: Any = None
         return PolicyOutput(action=stored, value=values.flatten(), log_prob=log_prob, distribution=nothing)
+
+    def renew_noise(self, inputs: PolicyInput) -> None:
+        """Count a step, and draw new exploration matrices of gSDE if they are due."""
+        if self.policy.use_sde and self.step and self.sde_sample_freq > 0 and self.step % self.sde_sample_freq == 0:
+            self.policy.reset_noise(len(next(iter(inputs.obs.values()))))
+        self.step += 1
 
     def value(self, inputs: PolicyInput) -> Tensor:
         """Return the values, [N]."""
@@ -73,7 +80,8 @@ class EnginePolicy:
         """Return log-probs, entropies and values of stored steps."""
         shape = batch.advantage.shape
         obs = self.unpack({name: part.flatten(0, 1) for name, part in batch.obs.items()})
-        value, log_prob, entropy = self.policy.evaluate_actions(obs, batch.action.flatten(0, 1))
+        masks = {} if batch.action_mask is None else {"action_masks": batch.action_mask.flatten(0, 1)}
+        value, log_prob, entropy = self.policy.evaluate_actions(obs, batch.action.flatten(0, 1), **masks)
         # Without a closed form, -log p of the actions is an estimate of the entropy.
         entropy = -log_prob if entropy is None else entropy
         return Evaluation(log_prob.view(shape), entropy.view(shape), value.flatten().view(shape))
@@ -145,19 +153,28 @@ def action_of(space: Any) -> ActionSpace:
             return MultiDiscrete((2,) * int(space.n))
 
 
+_UNCHANGED = (
+    *(ActorCriticPolicy, MultiInputActorCriticPolicy),
+    *(MaskableActorCriticPolicy, MaskableMultiInputActorCriticPolicy),
+)
+
+
 def standard(policy: Any) -> ActorCritic | None:
     """Return an `ActorCritic` that shares the weights of an unchanged SB3 policy; None for anything that was customized.
 
     The kernel supports the result. Its observations are rows of floats.
     """
-    if type(policy) not in (ActorCriticPolicy, MultiInputActorCriticPolicy):
+    if type(policy) not in _UNCHANGED:
         return None
     plain = (
         type(policy.mlp_extractor) is MlpExtractor
         and all(type(x) in (FlattenExtractor, CombinedExtractor) for x in _extractors(policy))
         and not any(isinstance(x, nn.Conv2d) for x in policy.modules())
-        and type(policy.action_dist)
-        in (CategoricalDistribution, MultiCategoricalDistribution, DiagGaussianDistribution)
+        and (
+            isinstance(policy.action_dist, MaskableDistribution)
+            or type(policy.action_dist)
+            in (CategoricalDistribution, MultiCategoricalDistribution, DiagGaussianDistribution)
+        )
     )
     names = {kind: name for name, kind in ACTIVATIONS.items()}
     if not plain or policy.activation_fn not in names or not isinstance(policy.net_arch, list | dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,7 @@ from surefoot.compat.sb3.record.monitor import Monitor
 from surefoot.compat.sb3.spaces import get_flattened_obs_dim, is_image_space
 from surefoot.compat.sb3.vec_env.base import VecEnv
 from surefoot.compat.sb3.vec_env.dummy import DummyVecEnv
+from surefoot.compat.sb3.vec_env.normalize import VecNormalize
 from surefoot.data.spaces import Box
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.register import own_worlds
@@ -100,6 +102,46 @@ class VecEnvWorld(World):
         return {ROWS: np.ascontiguousarray(rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1))}
 
 
+class NormalizedWorld(World):
+    """A built-in world behind `VecNormalize`: its statistics change in each step, as if the vec env were stepped."""
+
+    inexact = "VecNormalize is not saved with the world"
+
+    def __init__(self, world: World, normalize: VecNormalize) -> None:
+        self.world, self.normalize = world, normalize
+        self.num_envs, self.name, self.action = world.num_envs, world.name, world.action
+        self.observation = {ROWS: Box(world.observation[ROWS].shape)}
+        self.returns = np.zeros(world.num_envs)
+        """Sums of the rewards before scaling, for the log."""
+
+    def reset(self, seed: int) -> View:
+        """Start new episodes."""
+        view = self.world.reset(seed)
+        self.returns[:] = 0.0
+        return View(obs={ROWS: self.normalize.after_reset(view.obs[ROWS])})
+
+    def step(self, action: np.ndarray) -> Step:
+        """Take one step in each env."""
+        step = self.world.step(action)
+        ended = step.terminated | step.truncated
+        self.returns += step.reward
+        whole = np.where(ended, self.returns, np.nan)
+        self.returns[ended] = 0.0
+        obs, reward = self.normalize.after_step(step.view.obs[ROWS], step.reward, ended)
+        final = None if step.final_obs is None else {ROWS: self.normalize.normalize_obs(step.final_obs[ROWS])}
+        stats = {**step.stats, "whole_return": whole}
+        scaled = np.asarray(reward, np.float64)
+        return replace(step, view=View(obs={ROWS: obs}), reward=scaled, final_obs=final, stats=stats)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the world inside."""
+        return self.world.state()
+
+    def set_state(self, state: dict[str, Any]) -> View:
+        """Restore the state of the world inside."""
+        return View(obs={ROWS: self.normalize.normalize_obs(self.world.set_state(state).obs[ROWS])})
+
+
 def row_of(x: np.ndarray, space: Any, count: int) -> np.ndarray:
     """Return observations of one space as float32 rows: choices one-hot, images divided by 255."""
     if isinstance(space, spaces.Discrete):
@@ -125,8 +167,11 @@ def built_in_world(env: VecEnv) -> World | None:
     """Return a built-in world that does what the vec env does, or None.
 
     There is one if the vec env is a `DummyVecEnv` of unchanged Gymnasium envs of a known id, without other wrappers than a
-    `Monitor` that writes no file.
+    `Monitor` that writes no file, and `VecNormalize` around it.
     """
+    if type(env) is VecNormalize:
+        inner = built_in_world(env.venv)
+        return None if inner is None else NormalizedWorld(inner, env)
     if type(env) is not DummyVecEnv:
         return None
     ids = {_unchanged_id(single) for single in env.envs}

@@ -90,8 +90,11 @@ class ActorCriticPolicy(BasePolicy):
         if use_sde:
             noise = {"full_std": full_std, "squash_output": squash_output, "use_expln": use_expln}
             self.dist_kwargs = {**noise, "learn_features": False}
-        self.action_dist = make_proba_distribution(action_space, use_sde=use_sde, dist_kwargs=self.dist_kwargs)
+        self.action_dist = self._make_distribution()
         self._build(lr_schedule)
+
+    def _make_distribution(self) -> Distribution:
+        return make_proba_distribution(self.action_space, use_sde=self.use_sde, dist_kwargs=self.dist_kwargs)
 
     @staticmethod
     def _net_arch(net_arch: Any, extractor: type[BaseFeaturesExtractor]) -> Any:

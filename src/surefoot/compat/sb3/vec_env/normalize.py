@@ -127,21 +127,27 @@ class VecNormalize(VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        self.old_obs, self.old_reward = obs, rewards
-        if self.training and self.norm_obs:
-            self._absorb(obs)
-        obs = self.normalize_obs(obs)
-        if self.training:
-            self._update_reward(rewards)
-        rewards = self.normalize_reward(rewards)
+        obs, rewards = self.after_step(obs, rewards, dones)
         for i, done in enumerate(dones):
             if done and "terminal_observation" in infos[i]:
                 infos[i]["terminal_observation"] = self.normalize_obs(infos[i]["terminal_observation"])
-        self.returns[dones] = 0.0
         return obs, rewards, dones, infos
 
+    def after_step(self, obs: Any, rewards: np.ndarray, dones: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Update the statistics with the results of one step and return (observations, rewards) normalized with them."""
+        self.old_obs, self.old_reward = obs, rewards
+        if self.training and self.norm_obs:
+            self._absorb(obs)
+        if self.training:
+            self._update_reward(rewards)
+        self.returns[dones] = 0.0
+        return self.normalize_obs(obs), self.normalize_reward(rewards)
+
     def reset(self) -> Any:
-        obs = self.venv.reset()
+        return self.after_reset(self.venv.reset())
+
+    def after_reset(self, obs: Any) -> Any:
+        """Start new returns, and return the first observations normalized."""
         self.old_obs, self.returns = obs, np.zeros(self.num_envs)
         if self.training and self.norm_obs:
             self._absorb(obs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.cli.main import main, read_arguments
+from surefoot.cli.main import main
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,3 @@ from surefoot.cli.main import main, read_arguments
 def test_an_unknown_setting_is_named(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 64
     assert message in capsys.readouterr().err
-
-
-def test_earlier_options_are_settings() -> None:
-    words = ["--model", "m", "--data", "d", "-o", "o", "--batch", "4", "--lr", "0.1", "--seed", "3"]
-    assert read_arguments("lm sft", words).set == ("batch_size=4", "lr=0.1", "seed=3")
-    words = ["--model", "m", "--pairs", "d", "-o", "o", "--full", "--epochs", "2"]
-    assert read_arguments("lm reward", words).set == ("full=true", "epochs=2")

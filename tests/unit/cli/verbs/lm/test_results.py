@@ -1,14 +1,12 @@
-"""`surefoot lm constitution`, and the samples of a run."""
+"""`surefoot lm constitution` and `lm report`."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.verbs.lm.results import _samples
 
 
 @pytest.mark.parametrize("words", [["walk"], ["run"], ["check"]])
@@ -26,10 +24,3 @@ def test_a_text_is_checked_against_the_principles_that_show_prints(capsys: pytes
     result = json.loads(capsys.readouterr().out)
     assert code == int(result["any_flagged"])
     assert set(result["flagged_principles"]) <= names
-
-
-def test_an_incomplete_last_line_of_samples_is_ignored(tmp_path: Path) -> None:
-    path = tmp_path / "samples.ndjson"
-    assert _samples(path) == []
-    path.write_text('{"step": 1}\n{"step": 2}\n{"st')
-    assert _samples(path) == [{"step": 1}, {"step": 2}]

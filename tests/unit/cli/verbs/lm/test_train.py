@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.cli.main import main, read_arguments
+from surefoot.cli.main import main
 from surefoot.cli.verbs.lm.train import settings
 
 
@@ -24,7 +24,3 @@ def test_what_is_missing_or_unknown_is_named(
 ) -> None:
     assert main(words) == 64
     assert message in capsys.readouterr().err
-
-
-def test_the_earlier_steps_option_is_a_setting() -> None:
-    assert read_arguments("lm ppo", ["--steps", "5", "--set", "beta=0.1"]).set == ("steps=5", "beta=0.1")

@@ -11,7 +11,7 @@ from surefoot.cli.main import main, read_arguments
 
 
 def test_options_have_defaults_and_earlier_names() -> None:
-    args = read_arguments("town accept", ["queue_conflict", "--updates", "2", "--output", "x"])
+    args = read_arguments("town accept", ["queue_conflict", "--set", "updates=2", "--output", "x"])
     assert (args.options.updates, args.options.towns, args.out) == (2, 16, Path("x"))
 
 

@@ -12,8 +12,11 @@ from surefoot.cli.verbs.town.promote import PromoteOptions
 from surefoot.town.training.promote import Gates
 
 
-def test_earlier_flags_are_rules_of_the_promotion_or_of_the_gates() -> None:
-    args = read_arguments("town promote", ["r", "--required-passes", "3", "--episodes", "8", "--kl-threshold", "0.5"])
+def test_settings_are_rules_of_the_promotion_or_of_the_gates() -> None:
+    args = read_arguments(
+        "town promote",
+        ["r", *(word for text in ("required_passes=3", "episodes=8", "kl_threshold=0.5") for word in ("--set", text))],
+    )
     rules, texts = split_settings(PromoteOptions, args.set)
     gates = options_from(Gates, texts, "--set")
     assert (rules.required_passes, rules.looks) == (3, None)

@@ -25,3 +25,8 @@ def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monk
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.mp4"), "--ticks", "3"]) == 2
     assert "imageio-ffmpeg" in capsys.readouterr().err
+
+
+def test_a_misspelled_scenario_suggests_the_nearest_one(capsys) -> None:
+    assert main(["town", "watch", "queue_conflct"]) == 2
+    assert "neither a run nor a scenario; did you mean queue_conflict?" in capsys.readouterr().err

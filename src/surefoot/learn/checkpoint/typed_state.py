@@ -1,0 +1,71 @@
+"""The counters and numbers of a checkpoint, read into types with ranges: a file may be damaged or made up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from surefoot.errors import CheckpointCorrupt
+
+# Above every real count, and far below what would overflow a float or make a loop endless.
+_MOST = 2**53
+Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+"""A number of updates, steps, threads, …"""
+Factor = Annotated[float, msgspec.Meta(gt=0.0, lt=1e30)]
+"""A finite factor above 0."""
+
+T = TypeVar("T")
+
+
+class LearnerState(msgspec.Struct):
+    """The part "learner". Entries with a default are missing in checkpoints of earlier versions."""
+
+    updates: Count
+    total_updates: Count | None
+    lr_scale: Factor
+    bad_in_a_row: Count
+    rollbacks_in_a_row: Count
+    generator: Any
+    kl_scale: Factor = 1.0
+    values: dict[str, float] = {}
+
+
+class CollectorCounts(msgspec.Struct):
+    """The counter of the part "collector"; the rest of it are arrays, whose owners check them."""
+
+    env_steps: Count
+
+
+class RunProgress(msgspec.Struct):
+    """The part "run". `spec`, `versions` and `kernel` are missing in checkpoints of earlier versions."""
+
+    best_mean: float
+    next_eval: Annotated[float, msgspec.Meta(ge=0.0)]
+    next_checkpoint: Count
+    threads: Count
+    spec: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    kernel: str = ""
+
+
+def typed(parts: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return the part `name` as `kind`; raise `CheckpointCorrupt` if it is missing or out of range."""
+    if name not in parts:
+        raise CheckpointCorrupt(f"the checkpoint has no part {name!r}; it has {', '.join(map(repr, parts))}")
+    try:
+        return msgspec.convert(parts[name], kind)
+    except msgspec.ValidationError as error:
+        raise CheckpointCorrupt(f"the part {name!r} of the checkpoint has a bad value: {error}") from None
+
+
+@contextmanager
+def restoring(what: str) -> Generator[None]:
+    """Turn the errors that made-up content causes while a state is restored into `CheckpointCorrupt`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        name = f"{error}" if str(error) else type(error).__name__
+        raise CheckpointCorrupt(f"the {what} of the checkpoint cannot be restored: {name}") from error

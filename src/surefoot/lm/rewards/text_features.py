@@ -1,0 +1,153 @@
+"""Numbers that describe a response: states of a sentence encoder, words, and a few counts. Reward models are linear in them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surefoot.errors import ConfigError
+from surefoot.lm.data import Talk, messages_of
+from surefoot.lm.policy.loading import require_transformers, resolve
+from surefoot.lm.rewards.fluency import is_refusal
+
+# Buckets of hashed words and pairs of words: 2,000 preference pairs have 20,000 different ones, half of them once.
+BUCKETS = 2**15
+# Tokens of a response that are read; encoders such as MiniLM were trained on 128.
+MAX_TOKENS = 256
+_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Features of n responses."""
+
+    dense: Tensor
+    """[n, D]: the encoder's states, then the counts."""
+    words: Tensor
+    """[n, W] int64: buckets of words, padded with `BUCKETS`."""
+    weights: Tensor
+    """[n, W]: 1 + log of how often each occurs; 0 for padding."""
+
+    def __getitem__(self, rows: Tensor) -> Features:
+        return Features(self.dense[rows], self.words[rows], self.weights[rows])
+
+
+def hashed_words(text: str) -> dict[int, float]:
+    """Return {bucket: 1 + log count} of the words and the pairs of words in a text."""
+    words = _WORD.findall(text.lower())
+    counts: dict[int, int] = {}
+    for gram in (*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))):
+        # crc32, because Python's own hash of a string differs from process to process.
+        bucket = zlib.crc32(gram.encode()) % BUCKETS
+        counts[bucket] = counts.get(bucket, 0) + 1
+    return {bucket: 1.0 + math.log(count) for bucket, count in counts.items()}
+
+
+def counts_of(text: str) -> list[float]:
+    """Return counts that a bag of words loses: length, variety, questions, numbers, lines, refusals."""
+    words = _WORD.findall(text.lower())
+    size = max(1, len(words))
+    return [
+        math.log1p(len(words)),
+        len(words) / 50.0,
+        len(set(words)) / size,
+        sum(map(len, words)) / size,
+        text.count(",") / size,
+        float("?" in text),
+        float(text.rstrip().endswith("?")),
+        float(any(c.isdigit() for c in text)),
+        float("\n" in text.strip()),
+        float(text.lstrip()[:2] in ("I ", "I'")),
+        float(is_refusal(text)),
+    ]
+
+
+class TextFeatures:
+    """Computes the features of responses with a frozen encoder.
+
+    The encoder's states are averaged over the tokens of the response, in the second half of its layers but the last: the last
+    one is trained for similarity and has forgotten most of the rest (on hh-rlhf pairs 0.62 against 0.64 for each of the
+    three below it). The similarity to the last message of the conversation is one number.
+
+    Args:
+        model: A directory, a hub name, or minilm.
+        device: Where the encoder runs.
+    """
+
+    def __init__(self, model: str | Path, *, device: str | torch.device = "cpu") -> None:
+        transformers = require_transformers()
+        self.model_name, self.device = str(model), torch.device(device)
+        quiet, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
+        quiet.set_verbosity_error()  # buffers that a newer release no longer has are reported as a table
+        try:
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(resolve(model))
+            self.encoder: Any = transformers.AutoModel.from_pretrained(resolve(model)).to(self.device).eval()
+        except (OSError, ValueError) as why:
+            first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
+            raise ConfigError(f"no encoder at {model}: {first}; `surefoot lm get minilm` downloads one") from why
+        finally:
+            quiet.set_verbosity(level)
+        depth = int(self.encoder.config.num_hidden_layers)
+        self.layers = tuple(range(max(1, depth // 2), max(2, depth)))
+        if self.tokenizer.pad_token is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        positions = getattr(self.encoder.config, "max_position_embeddings", None) or MAX_TOKENS
+        self.max_tokens = min(MAX_TOKENS, int(positions))
+
+    @property
+    def width(self) -> int:
+        """Return the number of dense features."""
+        return len(self.layers) * int(self.encoder.config.hidden_size) + len(counts_of("")) + 1
+
+    @torch.no_grad()
+    def __call__(self, prompts: Sequence[Talk], responses: Sequence[str]) -> Features:
+        """Return the features of one response per prompt."""
+        questions = [messages_of(prompt)[-1]["content"] if prompt else "" for prompt in prompts]
+        unique = list(dict.fromkeys(questions))
+        asked = dict(zip(unique, self._states(unique, last_only=True), strict=True))
+        states = self._states(responses)
+        last, middle = states[:, -1], states[:, :-1].flatten(1)
+        similarity = torch.cosine_similarity(last, torch.stack([asked[q][0] for q in questions]), dim=1)
+        counts = torch.tensor([counts_of(text) for text in responses])
+        dense = torch.cat([middle, counts, similarity.unsqueeze(1)], 1)
+        bags = [hashed_words(text) for text in responses]
+        longest = max(1, max(map(len, bags), default=1))
+        words = torch.full((len(bags), longest), BUCKETS, dtype=torch.int64)
+        weights = torch.zeros(len(bags), longest)
+        for row, bag in enumerate(bags):
+            words[row, : len(bag)] = torch.tensor(list(bag), dtype=torch.int64)
+            weights[row, : len(bag)] = torch.tensor(list(bag.values()))
+        return Features(dense, words, weights)
+
+    def _states(self, texts: Sequence[str], *, last_only: bool = False, rows: int = 32) -> Tensor:
+        """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last."""
+        layers = (-1,) if last_only else (*self.layers, -1)
+        width = int(self.encoder.config.hidden_size)
+        states = torch.zeros(len(texts), len(layers), width)
+        # Texts of similar length in one batch, so that little is padded.
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for begin in range(0, len(order), rows):
+            part = order[begin : begin + rows]
+            # An empty text has no token in some tokenizers; a space is not nothing.
+            batch = self.tokenizer(
+                [texts[i] or " . " for i in part],
+                padding=True,
+                truncation=True,
+                max_length=self.max_tokens,
+                return_tensors="pt",
+            ).to(self.device)
+            hidden = self.encoder(**batch, output_hidden_states=True).hidden_states
+            mask = batch["attention_mask"].unsqueeze(-1).float()
+            for place, layer in enumerate(layers):
+                mean = (hidden[layer].float() * mask).sum(1) / mask.sum(1)
+                states[torch.tensor(part), place] = mean.cpu()
+        return states

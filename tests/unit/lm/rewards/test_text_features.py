@@ -1,0 +1,62 @@
+"""Features of responses: hashed words, counts, and mean states of an encoder."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from lm_helpers import tiny_encoder
+
+from surefoot.errors import ConfigError
+from surefoot.lm.rewards.text_features import TextFeatures, counts_of, hashed_words
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    return TextFeatures(tiny_encoder(tmp_path_factory.mktemp("encoder")))
+
+
+def test_words_are_counted_by_the_logarithm_and_hashed_the_same_in_every_process():
+    bag = hashed_words("No no, yes")
+    assert sorted(bag.values()) == pytest.approx([1.0, 1.0, 1.0, 1.0 + math.log(2)])
+    assert hashed_words("yes") == {zlib_bucket("yes"): 1.0}
+
+
+def zlib_bucket(text):
+    import zlib
+
+    return zlib.crc32(text.encode()) % 2**15
+
+
+def test_counts_are_those_a_person_would_count():
+    counts = counts_of("I can't help with that. Why?\nNo 1")
+    assert counts[0] == pytest.approx(math.log1p(8))
+    assert counts[5:] == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    assert counts_of("")[:4] == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_states_are_means_over_the_tokens_whatever_the_batch(features):
+    prompts, responses = ["hello", "what"], ["abc", "a much longer answer"]
+    together = features(prompts, responses)
+    alone = features(prompts[:1], responses[:1])
+    assert torch.allclose(together.dense[0], alone.dense[0], atol=1e-5)
+    ids = features.tokenizer("abc", return_tensors="pt")
+    with torch.no_grad():
+        hidden = features.encoder(**ids, output_hidden_states=True).hidden_states
+    assert features.layers == (1,)
+    assert torch.allclose(alone.dense[0, :16], hidden[1].mean(1)[0], atol=1e-5)
+    assert together.dense.shape == (2, features.width)
+
+
+def test_an_answer_that_repeats_the_question_is_most_similar_to_it(features):
+    assert features(["abc"], ["abc"]).dense[0, -1] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_empty_response_has_features_too(features):
+    assert torch.isfinite(features([""], [""]).dense).all()
+
+
+def test_what_is_no_encoder_is_one_sentence(tmp_path):
+    with pytest.raises(ConfigError, match="no encoder at"):
+        TextFeatures(tmp_path)
