@@ -296,7 +296,7 @@ export interface Policy {
   wait_seconds: number;
 }
 
-/** Changes of a policy; what is omitted stays as it is. */
+/** Changes of a policy; what is omitted stays unchanged. */
 export interface PolicyChange {
   abstain_below?: number;
   /** Default: [] */

@@ -1,4 +1,4 @@
-"""The choosers by name. The one that needs torch is imported when it is asked for."""
+"""The choosers by name. The one that needs torch is imported when it is first used."""
 
 from __future__ import annotations
 
