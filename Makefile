@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
-.PHONY: setup client browser demo test check words coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
+.PHONY: sb3-suite sb3-scripts bench-sb3 setup client browser demo test check words coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
@@ -103,6 +103,12 @@ bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR 
 sb3-suite: setup  ## Stable-Baselines3's and sb3-contrib's own tests; SB3=DIR and CONTRIB=DIR are copies of their repositories, needs pandas
 	$(BIN)/python benchmarks/sb3_suite.py $(if $(SB3),--sb3 $(SB3)) $(if $(CONTRIB),--contrib $(CONTRIB)) $(ARGS)
 
+sb3-scripts: setup  ## other people's scripts with the import changed; REPOSITORIES=DIR has copies as OWNER/NAME, ARGS='--python …'
+	$(BIN)/python benchmarks/sb3_scripts.py $(REPOSITORIES) $(ARGS)
+
+bench-sb3: setup  ## learning curves and CPU time of one script with SB3 and with surefoot.sb3; needs `make peers`
+	$(BIN)/python benchmarks/sb3_curves.py $(ARGS)
+
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
 
@@ -162,7 +168,7 @@ bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch,
 bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; with VENV=.venv-ray Ray's too (make test-ray makes it)
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
+bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and clinc150; about 30 CPU-minutes
 	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
 	$(BIN)/python benchmarks/tools_system.py
 

@@ -33,7 +33,7 @@ from surefoot.envs.api import Step
 from surefoot.envs.make import make_world
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.doctor import Doctor
-from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.doctor.findings import Finding, severity_rank
 from surefoot.telemetry.reader import scan
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.run import create_run
@@ -390,10 +390,10 @@ def examined(path: Path, case: Case) -> dict[str, Any]:
     doctor, first, updates, named = Doctor(), None, 0, None
     right = case.fault.right if case.fault else ()
     for record in scan(path):
-        told = doctor.see(record)
+        told = doctor.observe(record)
         named = next((f.rule for f in doctor.findings() if f.primary), named) if told else named
         updates = record.updates if isinstance(record, UpdateRecord) else updates
-        hit = next((f for f in told if f.rule in right and gravity(f.severity) > 0), None)
+        hit = next((f for f in told if f.rule in right and severity_rank(f.severity) > 0), None)
         first = first or hit
     found = doctor.findings()
     return {

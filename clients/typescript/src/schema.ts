@@ -173,7 +173,8 @@ export interface NewJob {
 
 /** A policy to create: its input and its choices. */
 export interface NewPolicy {
-  abstain_below?: number;
+  /** Default: null */
+  abstain_below?: number | null;
   /** Default: [] */
   actions?: string[];
   /** Default: "first" */
@@ -244,7 +245,8 @@ export interface Past {
 
 /** A policy and its statistics. */
 export interface Policy {
-  abstain_below?: number;
+  /** Default: null */
+  abstain_below: number | null;
   /** Default: [] */
   actions: string[];
   /** Default: "first" */
@@ -298,7 +300,7 @@ export interface Policy {
 
 /** Changes of a policy; what is omitted stays unchanged. */
 export interface PolicyChange {
-  abstain_below?: number;
+  abstain_below?: number | null;
   /** Default: [] */
   add_actions?: string[];
   /** Default: {} */

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import LiveDoctor
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.collect.replay_cycles import Cycles
+    from surefoot.train.progress_event import EvalPoint
     from surefoot.train.run import Run
     from surefoot.train.rundir.recorder import RecordingOptions
     from surefoot.train.spec import RunSpec
@@ -127,7 +128,48 @@ def header_of(run: Run) -> RunHeader:
         max_grad_norm=spec.ppo.max_grad_norm,
         max_entropy=entropy,
         recorded=run.recorder.path is not None,
+        earlier=earlier_evaluations(run) if run.training.env_steps else (),
     )
+
+
+def earlier_evaluations(run: Run) -> tuple[EvalPoint, ...]:
+    """Return the evaluations in the record of a run that is resumed."""
+    from surefoot.errors import SurefootError
+    from surefoot.telemetry.reader import read_records
+    from surefoot.telemetry.schema import EvaluationRecord
+    from surefoot.train.progress_event import EvalPoint
+
+    points, best = list[EvalPoint](), -math.inf
+    with suppress(SurefootError):  # a run without a record has none
+        for record in read_records(run.directory.path):
+            if not isinstance(record, EvaluationRecord) or record.return_mean is None:
+                continue
+            numbers = (record.return_std, record.return_min, record.return_max)
+            std, low, high = (math.nan if x is None else x for x in numbers)
+            mean, count = record.return_mean, record.episodes
+            points.append(
+                EvalPoint(
+                    env_steps=record.env_steps,
+                    mean=mean,
+                    std=std,
+                    minimum=low,
+                    maximum=high,
+                    episodes=count,
+                    is_best=mean > best,
+                )
+            )
+            best = max(best, mean)
+    return tuple(points)
+
+
+def print_longer(spec: RunSpec) -> None:
+    """Print a warning if complete rollouts make a run more than a tenth longer than its steps."""
+    rollout, asked = spec.ppo.batch_size, spec.total_steps
+    trained = -(-asked // rollout) * rollout
+    if trained > 1.1 * asked:
+        size = f"a rollout is {spec.ppo.envs} envs × {spec.ppo.rollout_steps:,} steps"
+        message = f"this run trains {trained:,} steps instead of {asked:,}: {size}; --set n_steps=N makes it shorter"
+        print(message, file=sys.stderr)
 
 
 def path_note(training: Training | Cycles) -> str:

@@ -271,6 +271,11 @@ def _not_an_env(value: Any) -> str:
             f"{_kind(value)} is an env of the old gym; derive it from gymnasium.Env, or wrap it with shimmy's "
             "GymV21CompatibilityV0 or GymV26CompatibilityV0"
         )
+    if any(base.__name__ == "VecEnv" for base in type(value).__mro__):
+        return (
+            f"{_kind(value)} is a VecEnv of Stable-Baselines3; pass it to surefoot.sb3.PPO, or pass the env's id or a function "
+            "that builds one env"
+        )
     return (
         f"{_kind(value)} is not an env; pass an id, a gymnasium.Env, a PettingZoo env, a function that builds one, a "
         "gymnasium.vector.VectorEnv or a surefoot World"

@@ -84,8 +84,9 @@ class NewPolicy(_Body):
     """Reward of a decision that received none in time."""
     aggregation: Aggregation = "first"
     """How several rewards of a decision are combined: the first, their sum, or the last before learning."""
-    abstain_below: Share | UnsetType = UNSET
-    """Answer "none of these" where the expected success rate of the best choice is below this; 0 never does."""
+    abstain_below: Share | None = None
+    """Answer "none of these" where the expected success rate of the choice is below this; 0 never does. null: below one half,
+    once enough outcomes show that this would have lost almost no successes."""
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     training: TrainingBody = msgspec.field(default_factory=TrainingBody)
 
@@ -126,7 +127,7 @@ class PolicyChange(_Body):
     """Actions not to choose any more. They keep their numbers."""
     descriptions: dict[Word, Description] = {}
     description_embeddings: dict[Word, list[Finite]] = {}
-    abstain_below: Share | UnsetType = UNSET
+    abstain_below: Share | UnsetType | None = UNSET
 
 
 class Deleted(_Body):

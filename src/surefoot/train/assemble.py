@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from surefoot.train.predict import Spaces, refuse_other_spaces
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
+
+log = logging.getLogger("surefoot")
 
 # Envs that an evaluation steps side by side: as many as the default number of episodes, so that each plays one.
 EVAL_STREAMS = 10
@@ -68,7 +71,12 @@ def assemble(
     fixed = world.num_envs if not _can_be_made_again(env) else None
     if fixed is not None and ppo.get("envs", fixed) != fixed:
         raise ConfigError(f"n_envs is {ppo['envs']} but the env that you passed has {fixed}; leave n_envs out")
-    spec = replace(spec, ppo=keep_rollout(spec.ppo, set(ppo), spec.preset, fixed))
+    sized = keep_rollout(spec.ppo, set(ppo), spec.preset, fixed)
+    if fixed is None and sized != spec.ppo:
+        log.warning(_sizes_sentence(sized, set(ppo)))
+    spec = replace(spec, ppo=sized)
+    if custom is None and spec.net.gsde and "gsde" not in net and (ppo or net):
+        log.warning("the preset %r uses gSDE; pass use_sde=False to switch it off", spec.preset)
     # VecNormalize scales rewards by the deviation of discounted returns, so both discounts must agree.
     if tagged is not None and tagged.gamma not in (None, spec.ppo.gamma):
         raise ConfigError(
@@ -84,7 +92,10 @@ def assemble(
         world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
     if world.num_envs != spec.ppo.envs:  # an env with several agents has more streams than copies
         spec = with_streams(spec, settings, world.num_envs)
-    from_preset = [f"{name}={getattr(spec.ppo, name)}" for name in preset(spec.preset).ppo if name not in ppo]
+    chosen = preset(spec.preset)
+    from_preset = [f"{name}={getattr(spec.ppo, name)}" for name in chosen.ppo if name not in ppo]
+    if custom is None:
+        from_preset += [f"{name}={getattr(spec.net, name)}" for name in chosen.net if name not in net]
     values = f": {' '.join(from_preset)}" if from_preset else ""
     origin = f"{spec.env}: settings that you left out are from the preset {spec.preset!r}{values}"
     return Training(spec, world=world, policy=custom), origin
@@ -125,6 +136,21 @@ def keep_rollout(ppo: PPOConfig, explicit: set[str], preset_name: str, fixed_env
     if "envs" in explicit:
         return ppo.replace(rollout_steps=max(min(SHORTEST_STEPS, defaults["rollout_steps"]), round(size / ppo.envs)))
     return ppo.replace(envs=max(1, round(size / ppo.rollout_steps)))
+
+
+def _sizes_sentence(ppo: PPOConfig, explicit: set[str]) -> str:
+    size = f"a rollout of {ppo.batch_size:,} steps, as in the preset"
+    if "envs" in explicit:
+        return f"n_envs={ppo.envs} and {size}: n_steps is {ppo.rollout_steps}; pass n_steps to choose it"
+    return f"n_steps={ppo.rollout_steps} and {size}: n_envs is {ppo.envs}; pass n_envs to choose it"
+
+
+def differences_from_sb3(spec: RunSpec) -> str:
+    """Return a sentence with the settings that differ from SB3's defaults."""
+    theirs = PPOConfig()
+    names = [name for name in spec.ppo.to_json() if getattr(spec.ppo, name) != getattr(theirs, name)]
+    different = [f"{name}={getattr(spec.ppo, name)}" for name in names] + ["use_sde=True"] * spec.net.gsde
+    return f"different from SB3's defaults: {' '.join(different) or 'nothing'}"
 
 
 def with_streams(spec: RunSpec, settings: Mapping[str, Any], streams: int) -> RunSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ import torch
 from surefoot.data.knobs import args_section
 from surefoot.envs.api import World
 from surefoot.envs.make import EnvLike, backend_of, placement_of
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, SurefootError
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import policy_from_description
@@ -21,6 +22,7 @@ from surefoot.nets.config import POLICIES, NetConfig
 from surefoot.nets.policy import Policy, load_weights
 from surefoot.train.assemble import (
     assemble,
+    differences_from_sb3,
     move_in,
     open_world,
     own_policy,
@@ -99,7 +101,9 @@ class PPO:
         self._parts: dict[str, Any] = {}
         self._begin(training.spec, training.policy, spaces_of(training.world), verbose, tensorboard_log)
         if verbose >= 1:
-            print(f"{origin}\n{training.device}, {threads}, {backend_of(training.world)}'s {training.world.name}")
+            print(f"{origin}\n{differences_from_sb3(training.spec)}")
+            print(f"{training.device}, {threads}, {backend_of(training.world)}'s {training.world.name}")
+            print(f"learning by {training.learner.path}: {training.learner.path_reason}")
             if placement := placement_of(training.world):
                 print(placement)
 
@@ -126,8 +130,12 @@ class PPO:
         progress_bar: bool = False,
         reset_num_timesteps: bool = True,
         tb_log_name: str = "PPO",
+        on_interrupt: str = "raise",
     ) -> Self:
-        """Train, and return the model. Ctrl-C stops after the current update, a second Ctrl-C immediately.
+        """Train, and return the model.
+
+        Ctrl-C ends the current update first and then raises `KeyboardInterrupt` with the model whole; a second Ctrl-C
+        interrupts immediately.
 
         Args:
             total_timesteps: Env steps to train for, rounded up to complete rollouts. Schedules run over this length.
@@ -137,20 +145,30 @@ class PPO:
             reset_num_timesteps: False continues the counters, and stretches schedules over the steps so far and the new
                 ones: a learn(100) that was stopped at 60 is completed by 40 more.
             tb_log_name: Name of the run under `tensorboard_log`.
+            on_interrupt: "stop" returns after Ctrl-C instead of raising `KeyboardInterrupt`.
         """
+        if on_interrupt not in ("raise", "stop"):
+            raise ConfigError(f"on_interrupt is {on_interrupt!r}; it must be 'raise' or 'stop'")
         training, callbacks = self.training, as_callbacks(callback)
         set_length(training, total_timesteps, fresh=reset_num_timesteps)
         self.spec = training.spec
         curves = curves_directory(self.tensorboard_log, tb_log_name, fresh=reset_num_timesteps)
         lines_every = log_interval if self.verbose >= 1 else 0
         output = LearnOutput(training, lines_every=lines_every, progress_bar=progress_bar, curves=curves)
-        with GentleStop() as stop, output:
-            for report in training:
-                output.add(report)
-                # Every callback runs, also after one of them asked to stop.
-                answers = [call(report) for call in callbacks]
-                if stop.requested or any(stops_training(answer) for answer in answers):
-                    break
+        with GentleStop((signal.SIGINT,)) as stop, output:
+            try:
+                for report in training:
+                    output.add(report)
+                    # Every callback runs, also after one of them asked to stop.
+                    answers = [call(report) for call in callbacks]
+                    if stop.requested or any(stops_training(answer) for answer in answers):
+                        break
+            except SurefootError:
+                # Ctrl-C also reaches the processes of a vector env, whose steps then fail; weights change between rollouts only.
+                if not stop.requested:
+                    raise
+        if stop.requested and on_interrupt == "raise":
+            raise KeyboardInterrupt(f"learn was interrupted after {self.num_timesteps:,} steps")
         if stop.requested:
             print(
                 f"stopped after {self.num_timesteps:,} steps; the model can be saved or trained further",

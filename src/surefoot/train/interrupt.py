@@ -9,19 +9,19 @@ from typing import Any, Self
 
 
 class GentleStop:
-    """While open, the first SIGINT or SIGTERM only sets `requested`; the second one interrupts immediately.
+    """While open, the first SIGINT (or another of `signals`) only sets `requested`; the second one interrupts immediately.
 
     A state in the middle of an update cannot be saved, so the loop reads `requested` between two updates.
     """
 
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, signals: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)) -> None:
+        self.requested, self._signals = False, signals
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         # Python allows signal handlers in the main thread only; elsewhere nothing is caught.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in self._signals:
                 self._before[number] = signal.signal(number, self._note)
         return self
 

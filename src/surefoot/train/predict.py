@@ -59,6 +59,12 @@ class Spaces:
 
     def read(self, obs: Any, action_masks: Any = None) -> Observations:
         """Read one observation or a batch, an array or a dict; masks are [A] or [N, A] accordingly."""
+        # What env.reset() returns; a Tuple space would have no dict in it.
+        if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
+            raise ShapeError(
+                "predict got the pair (observation, info) that env.reset() returns; pass the observation alone: obs, info = "
+                "env.reset()"
+            )
         counts: set[int | None] = set()
         for part in self._reader.parts.values():
             value = obs if part.key is None else self._part(obs, part.key)

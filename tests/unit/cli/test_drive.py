@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.cli.drive import brief, live_doctor, open_mirrors, telemetry_options
+from surefoot.cli.drive import brief, live_doctor, open_mirrors, print_longer, telemetry_options
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -37,3 +37,10 @@ def test_brief_settings_write_schedules_as_rl_zoo_does() -> None:
     short = brief(spec)
     assert (short["lr"], short["clip"]) == ("lin_0.5", "0.25")
     assert short["net"].startswith("8x4 ")
+
+
+def test_a_run_that_rollouts_make_longer_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    print_longer(TrainArgs(env="CartPole-v1", steps=100, set=("n_steps=512", "n_envs=4")).resolve()[1])
+    assert "trains 2,048 steps instead of 100: a rollout is 4 envs × 512 steps" in capsys.readouterr().err
+    print_longer(TrainArgs(env="CartPole-v1", steps=100_000).resolve()[1])
+    assert capsys.readouterr().err == ""

@@ -23,9 +23,11 @@ from surefoot.errors import (
     CheckpointIncompatible,
     CheckpointMissing,
     ConfigError,
+    EnvError,
     NonFiniteValue,
     PolicyError,
     ShapeError,
+    SurefootError,
 )
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
@@ -83,7 +85,7 @@ def same_weights(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool
 def test_what_is_left_unset_is_the_preset_of_the_family_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     ppo = PPO("MlpPolicy", "CartPole-v1", verbose=1, gamma=0.5).spec.ppo
     assert (ppo.envs, ppo.rollout_steps, ppo.epochs, ppo.gamma) == (8, 32, 20, 0.5)
-    said = capsys.readouterr().out
+    said = capsys.readouterr().out.splitlines()[0]
     assert "preset 'cartpole'" in said
     assert "epochs=20" in said
     assert "gamma=" not in said
@@ -258,7 +260,7 @@ def test_another_seed_is_another_run_and_none_is_0() -> None:
 
 def test_control_c_lets_the_update_finish_and_leaves_a_model_that_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     model = small()
-    model.learn(1000, callback=lambda report: os.kill(os.getpid(), signal.SIGINT))
+    model.learn(1000, callback=lambda report: os.kill(os.getpid(), signal.SIGINT), on_interrupt="stop")
     assert model.num_timesteps == 16
     assert "stopped after 16 steps" in capsys.readouterr().err
     assert model.learn(16, reset_num_timesteps=False).num_timesteps == 32
@@ -613,3 +615,81 @@ def test_a_layer_frozen_between_two_calls_of_learn_stays_where_it_is():
     weight.requires_grad_(False)
     model.learn(64, reset_num_timesteps=False)
     assert torch.equal(before, weight)
+
+
+def test_control_c_reaches_the_caller_so_that_a_loop_over_seeds_stops() -> None:
+    seeds, model = list[int](), small()
+    with pytest.raises(KeyboardInterrupt):
+        for seed in range(3):
+            seeds.append(seed)
+            model.learn(1000, callback=lambda report: os.kill(os.getpid(), signal.SIGINT))
+    assert seeds == [0]
+    assert model.learn(16, reset_num_timesteps=False).num_timesteps == 32
+
+
+def test_an_env_that_breaks_at_control_c_is_an_interrupt_too(tmp_path: Path) -> None:
+    class Broken(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            if model.num_timesteps >= 8:
+                os.kill(os.getpid(), signal.SIGINT)
+                raise ConnectionResetError("the worker is gone")
+            return super().step(action)
+
+    model = PPO("MlpPolicy", Broken(gym.make("CartPole-v1")), n_steps=8, batch_size=8, n_epochs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(1000)
+    model.save(tmp_path / "whole")
+    assert PPO.load(tmp_path / "whole").num_timesteps == model.num_timesteps
+
+
+def test_sigterm_ends_the_script() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[Any] = []
+    small().learn(16, callback=lambda report: seen.append(signal.getsignal(signal.SIGTERM)))
+    assert seen == [before]
+
+
+def test_a_size_that_follows_from_another_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    PPO("MlpPolicy", "CartPole-v1", n_steps=128)
+    assert "n_steps=128 and a rollout of 256 steps, as in the preset: n_envs is 2; pass n_envs" in caplog.text
+    caplog.clear()
+    PPO("MlpPolicy", "CartPole-v1", n_steps=128, n_envs=2)
+    PPO("MlpPolicy", "CartPole-v1")
+    assert not caplog.records
+
+
+def test_a_presets_gsde_is_said_if_settings_are_passed(caplog: pytest.LogCaptureFixture) -> None:
+    PPO("MlpPolicy", "Pendulum-v1", learning_rate=1e-3)
+    assert "uses gSDE; pass use_sde=False" in caplog.text
+    caplog.clear()
+    PPO("MlpPolicy", "Pendulum-v1", learning_rate=1e-3, use_sde=False)
+    assert "gSDE" not in caplog.text
+
+
+def test_verbose_prints_the_differences_from_sb3_and_the_path(capsys: pytest.CaptureFixture[str]) -> None:
+    PPO("MlpPolicy", "CartPole-v1", preset="sb3", gamma=0.9, verbose=1)
+    out = capsys.readouterr().out
+    assert "different from SB3's defaults: gamma=0.9\n" in out
+    assert "learning by " in out
+
+
+def test_the_result_of_reset_is_not_an_observation() -> None:
+    with pytest.raises(ShapeError, match=r"obs, info = env.reset\(\)"):
+        small().predict(gym.make("CartPole-v1").reset())
+
+
+def test_a_foreign_vec_env_is_named() -> None:
+    from surefoot.compat.sb3.vec_env import DummyVecEnv as Foreign
+
+    with pytest.raises(SurefootError, match=r"DummyVecEnv is a VecEnv .* surefoot.sb3.PPO"):
+        PPO("MlpPolicy", Foreign([lambda: gym.make("CartPole-v1")]))  # pyright: ignore[reportArgumentType]  # that is the test
+
+
+def test_a_reward_that_is_an_array_is_named() -> None:
+    class Listed(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            obs, _, terminated, truncated, info = super().step(action)
+            return obs, np.array([1.0, 2.0]), terminated, truncated, info
+
+    with pytest.raises(EnvError, match=r"a reward of shape \[2\]; return a number"):
+        PPO("MlpPolicy", Listed(gym.make("CartPole-v1")), n_steps=8).learn(8)

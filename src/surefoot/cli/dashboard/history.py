@@ -42,6 +42,8 @@ class RunHeader:
     """Entropy of the uniform policy, ln|A|; None for continuous actions."""
     recorded: bool = True
     """Telemetry and a report are written."""
+    earlier: tuple[EvalPoint, ...] = ()
+    """Evaluations before this process, of a run that is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ class RunHistory:
             self.evaluations.append(moment.evaluation)
             self.add_event(moment.seconds, evaluation_sentence(moment.evaluation))
         if moment.checkpoint is not None:
-            self._remove_event(checkpoint_sentence(self.checkpoint))
+            old = next((e for e in self.events if e.text == checkpoint_sentence(self.checkpoint)), None)
+            if old is not None:
+                self.events.remove(old)
             self.checkpoint = moment.checkpoint
             self.add_event(moment.seconds, checkpoint_sentence(moment.checkpoint))
 
@@ -170,15 +174,9 @@ class RunHistory:
                 return
         self.events.append(Notice(seconds, text))
 
-    def _remove_event(self, text: str) -> None:
-        for event in self.events:
-            if event.text == text:
-                self.events.remove(event)
-                return
-
     @property
     def best_evaluation(self) -> EvalPoint | None:
-        return max(self.evaluations, key=lambda e: e.mean, default=None)
+        return max((*self.header.earlier, *self.evaluations), key=lambda e: e.mean, default=None)
 
     @property
     def progress(self) -> float:

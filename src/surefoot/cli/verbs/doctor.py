@@ -12,7 +12,7 @@ import tyro
 from surefoot.cli.dashboard.numbers import number
 from surefoot.cli.options import Settings, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
@@ -81,7 +81,7 @@ class DoctorArgs:
         return 1 if any(self._counts(f) for e in results.values() for f in e.findings) else 0
 
     def _counts(self, finding: Finding) -> bool:
-        return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)
+        return self.strict or (finding.status == "open" and severity_rank(finding.severity) > 0)
 
     def _record(self, name: str) -> Path:
         path = Path(name)

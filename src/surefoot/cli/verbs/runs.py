@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -196,7 +197,9 @@ class RunsArgs:
         for row in rows:
             score = "–" if row["score"] is None else f"{row['score']:.1f}"
             table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
-        Console(highlight=False).print(table)
+        # A terminal wraps long lines; a pipe gets one complete line per run.
+        width = None if sys.stdout.isatty() else 1_000
+        Console(highlight=False, width=width).print(table)
         return 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_spec, telemetry_options
+from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_longer, print_spec, telemetry_options
 from surefoot.cli.options import pairs, run_directory
 from surefoot.cli.usage import Usage
 
@@ -97,6 +97,7 @@ class TrainArgs:
         if self.dry_run:
             print_spec(spec)
             return 0
+        print_longer(spec)
         if self.seeds > 1:
             from surefoot.cli.verbs.seeds import train_seeds
 

@@ -36,6 +36,7 @@ from surefoot.compat.sb3.vec_env import (
     unwrap_vec_normalize,
 )
 from surefoot.compat.sb3.vec_env.foreign import as_vec_env
+from surefoot.envs.gym.atari import is_atari, register_games
 
 
 class BaseAlgorithm:
@@ -79,6 +80,8 @@ class BaseAlgorithm:
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         """Return the env as a vec env: monitored, and with the channels of images first."""
+        if isinstance(env, str) and is_atari(env):
+            register_games(env)
         env = gym.make(env, render_mode="rgb_array") if isinstance(env, str) else as_vec_env(env)
         if not isinstance(env, VecEnv):
             if not isinstance(env, gym.Env):

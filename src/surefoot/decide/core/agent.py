@@ -21,7 +21,7 @@ from surefoot.decide.encoders.encoder import Cached, Encoder
 from surefoot.decide.encoders.observed import CosineScale
 from surefoot.decide.evaluation.log_replay import compare
 from surefoot.decide.policy.calibration import Calibration
-from surefoot.decide.policy.choosers import Chooser
+from surefoot.decide.policy.choosers import Chooser, OptionChoice
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.replay import ReplayChooser
@@ -31,6 +31,14 @@ from surefoot.learn.report import UpdateReport
 
 # Shared weights of candidates are dim² numbers: 16 MB at this size.
 _LARGEST_SHARED = 2048
+# Below one half an answer is more often wrong than right.
+_ABSTAIN_BELOW = 0.5
+# Share of past successes that refusing at this score may have lost.
+_MOST_LOST = 0.0025
+# Before that, queries with a low score are what the policy learns from: refusing them cost up to 4 points of success.
+_OUTCOMES_PER_OPTION = 20
+# Share of the refused queries that are answered; without them nothing would ever be learned about such queries.
+_ANSWER_ANYWAY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +50,11 @@ class AgentConfig:
     low: float = 0.0
     high: float = 1.0
     """Range of rewards; they are scaled to 0 … 1 for learning."""
-    abstain_below: float = 0.0
-    """Answer "none of these" where the best candidate's calibrated success rate is below this; 0 never does."""
+    abstain_below: float | None = None
+    """Answer "none of these" if the expected success rate is below this; 0 never does.
+
+    None: below 0.3, as soon as there are 20 outcomes per option, if at most 1 % of the past successes had so low a score: a
+    policy that is still learning must try. One such query in ten is answered nevertheless, so that wrong refusals are noticed."""
     remembered: int = 10_000
     """Capacity for open decisions, and for finished ones that `explain` searches."""
     extra: int = 0
@@ -85,6 +96,8 @@ class Agent:
         self.store = MemoryStore() if store is None else store
         self.calibration, self.agreement = Calibration(), AgreementRate()
         self.candidates, self.cosines = CandidateSet(encoder.dim), CosineScale()
+        self.draws = 0
+        """Random numbers that decisions have taken."""
         self.cursor = 0
         """Position in the store up to which everything is learned."""
         self._generator = np.random.default_rng(seed_for("decide", self.config.seed))
@@ -155,10 +168,19 @@ class Agent:
         scene = self._scaled(scene, query, candidates, observe=not peek)
         generator = np.random.default_rng(0) if peek else self._generator
         choice = (chooser or self.chooser).choose(scene, generator, greedy=greedy)
-        confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
+        self.draws += not (peek or greedy)
+        confidence = self.calibration(choice.score)
+        below = self.config.abstain_below
+        abstain = confidence < (_ABSTAIN_BELOW if below is None else below)
+        if abstain and below is None:
+            abstain = self._may_abstain(choice)
+            if abstain and not greedy and not peek:
+                self.draws += 1
+                if generator.random() < _ANSWER_ANYWAY:
+                    abstain, choice = False, replace(choice, probability=choice.probability * _ANSWER_ANYWAY)
         record = DecisionRecord(
             id=id or uuid.uuid4().hex,
-            name=None if confidence < self.config.abstain_below else names[choice.at],
+            name=None if abstain else names[choice.at],
             names=names,
             scene=scene,
             choice=choice,
@@ -185,6 +207,12 @@ class Agent:
         if candidates is not None and self._shares:
             cosine = cosine + self.candidates.shared(query, candidates) / np.float32(like.sharpness)
         return scene if cosine is scene.cosine else replace(scene, cosine=cosine)
+
+    def _may_abstain(self, choice: OptionChoice) -> bool:
+        """Return whether enough is known to refuse, and whether it would have lost few of the past successes."""
+        options = len(self.options) or len(choice.probabilities)
+        enough = self.calibration.outcomes >= _OUTCOMES_PER_OPTION * options
+        return enough and self.calibration.lost(choice.score) < _MOST_LOST
 
     def decide(self, text: str, *, id: str | None = None, **options: Any) -> DecisionRecord:
         """Choose one of the allowed options; the outcome is expected under the record's id.
@@ -239,7 +267,7 @@ class Agent:
         with self._lock:
             self._open.pop(record.id, None)
             if len(choice.worth):
-                self.calibration.add(float(choice.worth[choice.at]), reward)
+                self.calibration.add(choice.score, reward, choice.weight)
         self._past.add(record, self.encoder.dim, reward)
 
     def remember(self, record: DecisionRecord, reward: float) -> None:
@@ -247,8 +275,9 @@ class Agent:
         self._past.add(record, self.encoder.dim, reward)
 
     def skip_draws(self, count: int) -> None:
-        """Continue after `count` further decisions: each draws one random number."""
+        """Continue after decisions that took `count` random numbers."""
         self._generator.random(count)
+        self.draws += count
 
     def learn(self, force: bool = False) -> UpdateReport | None:
         """Learn from every outcome since the last call; the report of the PPO update, if one was due.

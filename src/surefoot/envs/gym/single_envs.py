@@ -283,6 +283,10 @@ def step_failed(env: str, count: int, result: Any, error: Exception) -> EnvError
             f"{where} returned 4 values, like the old gym; return (observation, reward, terminated, truncated, "
             "info), or wrap it with shimmy's GymV21CompatibilityV0"
         )
+    if isinstance(result, tuple) and len(result) == 5 and np.shape(result[1]) != ():
+        return EnvError(
+            f"{where} returned a reward of shape {list(np.shape(result[1]))}; return a number, as in float(reward)"
+        )
     return EnvError(f"{where} failed: {error!r}")
 
 

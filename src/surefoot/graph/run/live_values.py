@@ -130,7 +130,7 @@ class Live:
         self._next = now + self.gap
         return True
 
-    def look(self, tick: int, read: Callable[[End], Any]) -> None:
+    def sample(self, tick: int, read: Callable[[End], Any]) -> None:
         """Add summaries of the current values; the values themselves are not stored."""
         for end, ring in self.rings.items():
             value = read(end)

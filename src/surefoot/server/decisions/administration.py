@@ -92,7 +92,7 @@ def describe(serving: ServedPolicy) -> schema.PolicyResponse:
     """Return a policy's settings and statistics."""
     config = serving.config
     settings: dict[str, Any] = {name: getattr(config, name) for name in config.__struct_fields__}
-    settings |= {"description_embeddings": {}, "abstain_below": serving.agent.config.abstain_below}
+    settings |= {"description_embeddings": {}}
     error = serving.agent.calibration.error()
     return schema.PolicyResponse(
         **settings,

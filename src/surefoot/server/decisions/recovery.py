@@ -137,7 +137,7 @@ def _tracked(entry: Entry, serving: ServedPolicy, activated: dict[str, float]) -
 
 def _continue(serving: ServedPolicy, tracked: dict[str, TrackedDecision], service: Service) -> None:
     """Take over what decisions after the newest version have observed and drawn."""
-    newest, drawn = serving.draws, serving.draws
+    newest = drawn = serving.agent.draws
     for entry in service.store.reader.latest("decision", len(tracked), tag=serving.key):
         body = entry.body
         if body["draw"] <= newest:
@@ -149,4 +149,3 @@ def _continue(serving: ServedPolicy, tracked: dict[str, TrackedDecision], servic
         if body["scales"] is not None:
             serving.set_scales(body["scales"])
     serving.agent.skip_draws(drawn - newest)
-    serving.draws = drawn

@@ -136,13 +136,17 @@ def chances_of(serving: ServedPolicy, new: schema.NewDecision, digits: int | Non
 
 
 class StoredDecision(msgspec.Struct, kw_only=True):
-    """A decision in the store. Beside it, as raw float32: input, cosines, success, prior, probabilities, contrast."""
+    """A decision in the store. Beside it, as raw numbers: input, cosines, success, prior, contrast, probabilities."""
 
     answer: msgspec.Raw
     """The JSON of the answer, unchanged."""
     at: int
     """Index of the choice among the allowed ones."""
     probability: float
+    score: float
+    """What the confidence was calibrated from."""
+    version: int
+    """Of the weights."""
     asked: str
     deferred: bool
     learns: bool
@@ -163,7 +167,7 @@ class StoredDecision(msgspec.Struct, kw_only=True):
     """Mean and deviation of cosines and length of embeddings, until these are settled."""
 
 
-_PARTS = ("cosine", "worth", "prior", "probabilities")
+_PARTS = ("cosine", "worth", "prior")
 
 
 def stored(serving: ServedPolicy, asked: DecisionRequest, record: DecisionRecord, answer: Any) -> tuple[bytes, bytes]:
@@ -174,6 +178,8 @@ def stored(serving: ServedPolicy, asked: DecisionRequest, record: DecisionRecord
         answer=msgspec.Raw(msgspec.json.encode(answer)),
         at=choice.at,
         probability=choice.probability,
+        score=choice.score,
+        version=choice.version,
         asked=asked.asked,
         deferred=new.defer,
         learns=learns_from(new, record),
@@ -184,11 +190,13 @@ def stored(serving: ServedPolicy, asked: DecisionRequest, record: DecisionRecord
         subject="" if new.subject is UNSET else new.subject,
         candidates=None if asked.candidates is None else list(asked.names),
         features=None if new.features is UNSET else dict(new.features),
-        draw=serving.draws,
+        draw=serving.agent.draws,
         scales=serving.scales(),
     )
-    arrays = (scene.x, scene.cosine, choice.worth, choice.prior, choice.probabilities, record.contrast)
-    return msgspec.json.encode(body), b"".join(np.asarray(part, "<f4").tobytes() for part in arrays)
+    arrays = (scene.x, scene.cosine, choice.worth, choice.prior, record.contrast)
+    raw = b"".join(np.asarray(part, "<f4").tobytes() for part in arrays)
+    # In float64: the calibration divides by them, and must do the same after a restart.
+    return msgspec.json.encode(body), raw + np.asarray(choice.probabilities, "<f8").tobytes()
 
 
 def learns_from(new: schema.NewDecision, record: DecisionRecord) -> bool:
@@ -204,25 +212,28 @@ def read_decision(entry: Entry, serving: ServedPolicy) -> tuple[DecisionRecord, 
     config = serving.config
     places: list[int] = body["places"] if body["places"] is not None else list(range(body["count"]))
     option = places if body["options"] is None else body["options"]
-    numbers = np.frombuffer(entry.raw or b"", "<f4")
-    dim, k = config.embedding_size + config.feature_size, len(places)
-    parts = dict(zip(_PARTS, numbers[dim : dim + 4 * k].reshape(4, k), strict=True))
+    raw, k = entry.raw or b"", len(places)
+    dim, probabilities = config.embedding_size + config.feature_size, np.frombuffer(raw[len(raw) - 8 * k :], "<f8")
+    numbers = np.frombuffer(raw[: len(raw) - 8 * k], "<f4")
+    parts = dict(zip(_PARTS, numbers[dim : dim + 3 * k].reshape(3, k), strict=True))
     names: list[str] = config.actions if body["candidates"] is None else body["candidates"]
     choice = OptionChoice(
         at=int(body["at"]),
         probability=float(body["probability"]),
-        probabilities=parts["probabilities"],
+        probabilities=probabilities,
         worth=parts["worth"],
         prior=parts["prior"],
         learned=parts["worth"] - parts["prior"],
-        version=answer.policy_version,
+        confidence=float(body["score"]),
+        version=int(body["version"]),
     )
-    contrast = numbers[dim + 4 * k :]
+    contrast = numbers[dim + 3 * k :]
+    described = serving.agent.options.vectors if body["candidates"] is None else None
     record = DecisionRecord(
         id=answer.decision_id,
         name=answer.name,
         names=[names[place] for place in places],
-        scene=Scene(x=numbers[:dim], option=np.array(option, np.int64), cosine=parts["cosine"]),
+        scene=Scene(x=numbers[:dim], option=np.array(option, np.int64), cosine=parts["cosine"], described=described),
         choice=choice,
         confidence=answer.confidence,
         encoder=serving.agent.encoder.name,

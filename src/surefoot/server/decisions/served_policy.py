@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
 from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.core.record import DecisionRecord
@@ -69,8 +68,6 @@ class ServedPolicy:
     """Outcomes learned since the newest version."""
     left_out: int = 0
     """Outcomes since the newest version that were not learned from, because of their client's share."""
-    draws: int = 0
-    """Random numbers that decisions have taken."""
     clients: ClientShares = field(default_factory=ClientShares)
     job: schema.JobResponse | None = None
     """The update that runs."""
@@ -107,8 +104,7 @@ class ServedPolicy:
     def reconfigure(self) -> None:
         """Follow a change of the configuration."""
         self.inputs.config = self.config
-        if self.config.abstain_below is not UNSET:
-            self.agent.config = replace(self.agent.config, abstain_below=self.config.abstain_below)
+        self.agent.config = replace(self.agent.config, abstain_below=self.config.abstain_below)
         self.describe_options()
 
     def describe_options(self) -> None:
@@ -151,8 +147,8 @@ def make_policy(key: str, config: schema.NewPolicy, versions: Versions, **state:
     encoder, pending = encoder_of(config), PendingOutcomes()
     low, high = config.reward_range
     extra = config.feature_size
-    options: dict[str, Any] = {} if config.abstain_below is UNSET else {"abstain_below": config.abstain_below}
-    settings = AgentConfig(low=low, high=high, extra=extra, seed=config.seed, remembered=PAST, **options)
+    below = config.abstain_below
+    settings = AgentConfig(low=low, high=high, extra=extra, seed=config.seed, remembered=PAST, abstain_below=below)
     chooser = ReplayChooser(config.embedding_size + extra, encoder.likeness, config=learner_config(config))
     agent = Agent(encoder, config=settings, chooser=chooser, store=pending)
     serving = ServedPolicy(

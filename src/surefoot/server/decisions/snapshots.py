@@ -23,7 +23,7 @@ def snapshot(serving: ServedPolicy) -> dict[str, Any]:
         "service": {
             "cursor": serving.agent.cursor,
             "observed": serving.observed,
-            "draws": serving.draws,
+            "draws": serving.agent.draws,
             "written": written,
             "inputs": serving.inputs.state(),
         },
@@ -46,7 +46,7 @@ def restore(serving: ServedPolicy, parts: dict[str, Any], log: Log) -> None:
     serving.agent.set_state({"agent": parts["agent"], "chooser": chooser})
     serving.describe_options()
     serving.agent.cursor, serving.observed = int(service["cursor"]), int(service["observed"])
-    serving.order, serving.draws = serving.agent.cursor, int(service["draws"])
+    serving.order, serving.agent.draws = serving.agent.cursor, int(service["draws"])
     serving.inputs.set_state(service["inputs"])
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.doctor.findings import Finding, severity_rank
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import Rule, RuleLevel, shipped_rules
 from surefoot.telemetry.doctor.signals import Evidence
@@ -29,7 +29,7 @@ class Doctor:
         self._order = {rule.id: i for i, rule in enumerate(self.rules)}
         self._findings: dict[str, Finding] = {}
 
-    def see(self, record: Record | LineProblem) -> list[Finding]:
+    def observe(self, record: Record | LineProblem) -> list[Finding]:
         """Return the findings that this record changed: opened, graver, or resolved."""
         self.history.add(record)
         if not isinstance(record, UpdateRecord | EndRecord | LineProblem):
@@ -50,7 +50,7 @@ class Doctor:
         findings = list(self._findings.values())
         first = primary(findings, self.rules)
         marked = [replace(f, primary=f.rule == first) for f in findings]
-        return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), self._order[f.rule]))
+        return sorted(marked, key=lambda f: (not f.primary, f.status, -severity_rank(f.severity), self._order[f.rule]))
 
 
 class LiveDoctor:
@@ -64,11 +64,11 @@ class LiveDoctor:
     def catch_up(self, path: Path | str) -> None:
         """Read the existing record of a run that is resumed, without reporting its findings again."""
         for record in scan(path):
-            self.doctor.see(record)
+            self.doctor.observe(record)
 
     def write(self, record: Record) -> None:
         """Take one record."""
-        self._changed += self.doctor.see(record)
+        self._changed += self.doctor.observe(record)
 
     def take(self) -> list[Finding]:
         """Return the findings that changed since the last call."""
@@ -104,7 +104,7 @@ class _Watch:
                 reached, evidence = level, current
         self._absent = 0 if evidence is not None else self._absent + 1
         if before is not None and before.status == "open":
-            if reached is not None and gravity(reached.severity) > gravity(before.severity):
+            if reached is not None and severity_rank(reached.severity) > severity_rank(before.severity):
                 patch = patch_for(rule.patch, history)
                 return replace(before, severity=reached.severity, evidence=evidence, patch=patch)
             over = self._absent >= rule.clears and not rule.once
@@ -148,7 +148,7 @@ def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
     tree = consequences(by_rule.values(), rules)
     # The gravest open finding of each tree; 0 (info) needs no action.
     grave = {
-        root: max((gravity(f.severity) for f in (by_rule[root], *tree[root]) if f.status == "open"), default=0)
+        root: max((severity_rank(f.severity) for f in (by_rule[root], *tree[root]) if f.status == "open"), default=0)
         for root in tree
     }
     return min((root for root in tree if grave[root] > 0), key=lambda root: (-grave[root], order[root]), default=None)
@@ -210,7 +210,7 @@ def examine(path: Path | str, rules: Sequence[Rule] | None = None) -> Examinatio
     """Examine the record of a run directory or a file, from its first line to its last."""
     doctor = Doctor(rules)
     for record in scan(path):
-        doctor.see(record)
+        doctor.observe(record)
     history = doctor.history
     final = None if math.isnan(history.returns.smooth) else history.returns.smooth
     return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final)

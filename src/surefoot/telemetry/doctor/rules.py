@@ -12,7 +12,7 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
+from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, severity_rank
 from surefoot.telemetry.doctor.run_signals import SIGNS
 from surefoot.telemetry.doctor.signals import Limits, Sign
 
@@ -132,4 +132,4 @@ def _levels(entry: Any, needs: Any, where: str) -> tuple[RuleLevel, ...]:
         if not 1 <= k <= n:
             raise ConfigError(f"{where}: needs is [{k}, {n}]; it must be [k, n] with 1 ≤ k ≤ n")
         levels.append(RuleLevel(severity=severity, limits=numbers, needs=(k, n)))
-    return tuple(sorted(levels, key=lambda level: -gravity(level.severity)))
+    return tuple(sorted(levels, key=lambda level: -severity_rank(level.severity)))

@@ -10,7 +10,7 @@ from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
 from surefoot.learn.checkpoint.retention import go_back
 from surefoot.telemetry.doctor.doctor import LiveDoctor, patch_for
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
@@ -50,10 +50,12 @@ class Recovery:
 
 def choose_recovery(run: Run, findings: Sequence[Finding], previous: Sequence[Recovery] = ()) -> Recovery | None:
     """Return the recovery for the most severe open error that no other finding explains, or None without such a finding."""
-    errors = [f for f in findings if f.primary and f.status == "open" and gravity(f.severity) >= gravity("error")]
+    errors = [
+        f for f in findings if f.primary and f.status == "open" and severity_rank(f.severity) >= severity_rank("error")
+    ]
     if not errors:
         return None
-    finding = max(errors, key=lambda f: gravity(f.severity))
+    finding = max(errors, key=lambda f: severity_rank(f.severity))
     patch = {} if len(previous) >= MAX_RECOVERIES else applicable(run.spec, finding.patch)
     latest = MARGIN * finding.since_update
     steps = sorted(s for path in newest_first(run.directory.checkpoints) if (s := step_of(path.name)) is not None)

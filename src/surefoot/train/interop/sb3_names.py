@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import random
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -108,8 +110,21 @@ def SubprocVecEnv(env_fns: Sequence[Callable[[], SingleEnv]], start_method: str 
         start_method: Start method of the processes, such as "fork" or "spawn".
     """
     # SAME_STEP: the step that ends an episode also returns the last observation, which bootstrapping needs.
-    vector = AsyncVectorEnv(list(env_fns), context=start_method, autoreset_mode=AutoresetMode.SAME_STEP)
+    functions = [_without_interrupts(make, os.getpid()) for make in env_fns]
+    vector = AsyncVectorEnv(functions, context=start_method, autoreset_mode=AutoresetMode.SAME_STEP)
     return VectorWorld(vector)
+
+
+def _without_interrupts(make: Callable[[], SingleEnv], main: int) -> Callable[[], SingleEnv]:
+    """Return `make` for a worker process, which leaves Ctrl-C to the process `main`."""
+
+    def build() -> SingleEnv:
+        # The main process builds an env too, to look at its spaces.
+        if os.getpid() != main:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return make()
+
+    return build
 
 
 def set_random_seed(seed: int, using_cuda: bool = False) -> None:

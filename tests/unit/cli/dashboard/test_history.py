@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from surefoot.cli.dashboard.history import RunHistory, Trace
 
-from .examples import HEADER, after, moment, plain
+from .examples import HEADER, after, evaluation, moment, plain
 
 
 def test_a_note_cannot_move_the_cursor():
@@ -55,3 +57,10 @@ def test_a_trace_keeps_means_and_extremes_in_bounded_space():
     assert (rows[:, 4] == 1).all()
     # The first row stands for updates 0 to 15, whose mean is 7.5.
     assert rows[0].tolist() == [7.5, 7.5, -15, 15, 1]
+
+
+def test_the_best_evaluation_of_a_resumed_run_may_be_an_earlier_one():
+    early = evaluation(mean=90.0, env_steps=1_000)
+    history = RunHistory(replace(HEADER, earlier=(early,)))
+    history.add(moment(1, evaluation=evaluation(mean=50.0)))
+    assert history.best_evaluation == early

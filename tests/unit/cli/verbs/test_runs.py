@@ -37,3 +37,16 @@ def test_telemetry_view_writes_the_same_page_as_report(tmp_path: Path, capsys: p
     assert json.loads(capsys.readouterr().out)["page"] == str(pages[0])
     assert main(["telemetry", "view", str(tmp_path / "r"), "-o", str(pages[1])]) == 0
     assert pages[0].read_text() == pages[1].read_text()
+
+
+def test_lines_in_a_pipe_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, env = "a-name-" + "x" * 60, "an-environment-" + "y" * 60
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "run.json").write_text("{}")
+    with Recorder(tmp_path / name / "telemetry.ndjson", name) as recorder:
+        recorder.header(env=env, seed=0, config={})
+        recorder.update(env_steps=1, updates=1, m={"loss": 1.0})
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("a-name-"))
+    assert name in line
+    assert env in line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.decide.core.agent import Agent
+from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.core.candidates import Candidates, CandidateSet
 from surefoot.decide.encoders.encoder import HashingEncoder
 
@@ -37,7 +37,7 @@ def test_a_fixed_set_of_candidates_is_not_changing():
 def test_something_is_learned_from_candidates_whose_ids_are_always_new():
     """A word of the query means another word of the description; no id comes twice."""
     encoder, rng = HashingEncoder(128), np.random.default_rng(0)
-    agent, right = Agent(encoder), list[bool]()
+    agent, right = Agent(encoder, config=AgentConfig(abstain_below=0.0)), list[bool]()
     for i in range(800):
         word, order = rng.choice(list(MEANS)), rng.permutation(list(MEANS.values()))
         texts = [f"{w} {PLACES[rng.integers(4)]}" for w in order]

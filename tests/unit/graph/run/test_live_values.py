@@ -33,7 +33,7 @@ def test_live_values_are_taken_only_where_somebody_looks_and_not_too_often() -> 
         assert rewards[0]["shape"] == [8]
         assert rewards[0]["mean"] == 1.0
         assert set(live.summaries("agent.policy_output")[0]["parts"]) == {"action", "value", "log_prob", "probs"}
-        assert run.look("trainer.loss_info") == {"kind": "value", "value": None}
+        assert run.value_summary("trainer.loss_info") == {"kind": "value", "value": None}
     live.forget("step.rewards")
     assert live.summaries("step.rewards") == []
 

@@ -200,10 +200,10 @@ class TownFilmArgs:
 
     def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.town.view import story
-        from surefoot.town.view.story import scene, shot
+        from surefoot.town.view.story import frame_json, scene
 
         layout = loop.world.layout
-        film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
+        film = {"scene": scene(layout), "shots": [frame_json(frame, layout) for frame in loop.run(ticks)]}
         # A "</script>" in the text of an event would end the script element that contains the data.
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
         page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")

@@ -1,0 +1,293 @@
+"""Run other people's SB3 scripts with the import changed only: `make sb3-scripts REPOSITORIES=DIR`.
+
+DIR/OWNER/NAME are copies of the repositories (never committed). Lines that import `stable_baselines3` or `sb3_contrib` are
+changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy; the numbers below make the scripts short.
+`--python` is an interpreter with Surefoot and with what the scripts import; `--page` writes the results to a page of the
+documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+IMPORTS = [
+    (re.compile(r"^(\s*)(from|import) stable_baselines3\b", re.M), r"\1\2 surefoot.sb3"),
+    (re.compile(r"^(\s*)(from|import) sb3_contrib\b", re.M), r"\1\2 surefoot.sb3_contrib"),
+]
+SHORTER = [
+    (re.compile(r"(total_timesteps=|\.learn\()(int\()?\d[\d_]*(\.\d*)?(e\d+)?(?(2)\))"), r"\g<1>2_000"),
+    (re.compile(r"^(\s*)while True:", re.M), r"\1for _ in range(100):"),
+]
+"""Applied to every script: training ends after 2,000 steps, endless loops after 100 rounds."""
+SB3 = "DLR-RM/stable-baselines3"
+HIGHWAY, ZOO = "Farama-Foundation/HighwayEnv", "DLR-RM/rl-baselines3-zoo"
+ROM = "the game's ROM is not free: RedGymEnv is replaced by an env with its methods"
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script: where it is, how it is called, and what is changed in it besides `SHORTER`."""
+
+    repository: str
+    path: str
+    arguments: str = ""
+    smaller: dict[str, str] = field(default_factory=dict[str, str])
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """Files that replace those of the repository."""
+    note: str = ""
+
+
+POKEMON_ENV = """
+import gymnasium as gym
+import numpy as np
+
+
+class RedGymEnv(gym.Env):
+    action_space = gym.spaces.Discrete(7)
+    observation_space = gym.spaces.Dict({
+        "screens": gym.spaces.Box(0, 255, (72, 80, 3), np.uint8), "health": gym.spaces.Box(0, 1),
+        "badges": gym.spaces.MultiBinary(8), "recent_actions": gym.spaces.MultiDiscrete([7] * 3),
+    })
+
+    def __init__(self, config):
+        self.max_steps, self.agent_stats, self.explore_map = config["max_steps"], [], np.zeros((8, 8), np.uint8)
+        self.current_event_flags_set, self.step_count = {}, 0
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.step_count = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.step_count += 1
+        self.agent_stats.append({"step": self.step_count})
+        return self.observation_space.sample(), 0.1, False, self.check_if_done(), {}
+
+    def check_if_done(self):
+        return self.step_count >= self.max_steps - 1
+"""
+STREAM = """
+import gymnasium as gym
+
+
+class StreamWrapper(gym.Wrapper):
+    def __init__(self, env, stream_metadata=None):
+        super().__init__(env)
+"""
+
+SCRIPTS = [
+    Script(
+        "utiasDSL/gym-pybullet-drones", "gym_pybullet_drones/examples/learn.py", "--gui False", {"int(1e7)": "int(3e3)"}
+    ),
+    Script(
+        "PWhiddy/PokemonRedExperiments",
+        "v2/baseline_fast_v2.py",
+        smaller={"2048 * 80": "512", "num_cpu = 64": "num_cpu = 4", "num_cpu*10000": "num_cpu"},
+        files={"v2/red_gym_env_v2.py": POKEMON_ENV, "v2/stream_agent_wrapper.py": STREAM},
+        note=ROM,
+    ),
+    Script(HIGHWAY, "scripts/sb3_highway_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(5)": "range(1)"}),
+    Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
+    Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
+    Script(
+        HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(100)": "range(1)"}
+    ),
+    Script(
+        ZOO,
+        "train.py",
+        "--algo ppo --env CartPole-v1 -n 2000 --eval-freq 1000 --save-freq 1000 -f logs --vec-env subproc",
+    ),
+    Script(ZOO, "train.py", "--algo ppo --env Pendulum-v1 -n 5000 --eval-freq 2000 -f logs"),
+    Script(ZOO, "train.py", "--algo ppo_lstm --env CartPoleNoVel-v1 -n 2000 -f logs"),
+    Script(
+        "Farama-Foundation/PettingZoo",
+        "tutorials/SB3/connect_four/sb3_connect_four_action_mask.py",
+        smaller={"steps=20_480": "steps=2_000", "num_games=100, render": "num_games=5, render"},
+    ),
+    Script(
+        "Farama-Foundation/PettingZoo", "tutorials/SB3/kaz/sb3_kaz_vector.py", smaller={"steps=81_920": "steps=2_000"}
+    ),
+    Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
+    Script("Davido111200/ICV", "reinforcement/ppo.py"),
+    Script("pizzalawl/sciverse2025", "train_lunar.py", "2000"),
+    Script("lancerzhang/learn_RL", "BipedalWalker-v3_PPO.py"),
+]
+
+
+def changed(text: str, smaller: dict[str, str]) -> str:
+    """Return a script with the imports changed and the sizes lowered."""
+    for pattern, replacement in [*IMPORTS, *SHORTER]:
+        text = pattern.sub(replacement, text)
+    for before, after in smaller.items():
+        assert before in text, f"{before!r} is not in the script"
+        text = text.replace(before, after)
+    return text
+
+
+def notebook_code(text: str) -> str:
+    """Return the code cells of a notebook without lines for the shell."""
+    cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    lines = "\n".join("".join(cell["source"]) for cell in cells).splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("!", "%")))
+
+
+def run(python: str, folder: Path, path: str, arguments: str, seconds: int) -> str:
+    """Return "" if a script ended with exit code 0, else the last line of its output."""
+    screens = {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "WANDB_MODE": "offline", "PYTHONPATH": str(folder)}
+    script = folder / path
+    command = [python, "-W", "ignore", script.name, *arguments.split()]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=script.parent,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **screens},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"not finished after {seconds} s"
+    (folder / "output.txt").write_text(done.stdout + done.stderr)
+    return "" if done.returncode == 0 else (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1][:300]
+
+
+def run_script(script: Script, python: str, repositories: Path, seconds: int) -> tuple[str, str]:
+    """Return (commit, error) of one script in a changed copy of its repository."""
+    source = repositories / script.repository
+    if not source.exists():
+        return "", "not there"
+    commit = (source / ".commit").read_text().strip()[:10] if (source / ".commit").exists() else head(source)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "copy"
+        shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".git", "*.gif", "*.mp4"), symlinks=True)
+        path = script.path
+        if path.endswith(".ipynb"):
+            path = str(Path(path).with_suffix(".py"))
+            (folder / path).write_text(notebook_code((source / script.path).read_text()))
+        for file in folder.rglob("*.py"):
+            text = file.read_text(errors="replace")
+            if "stable_baselines3" in text or "sb3_contrib" in text:
+                for pattern, replacement in IMPORTS:
+                    text = pattern.sub(replacement, text)
+                file.write_text(text)
+        (folder / path).write_text(changed((folder / path).read_text(), script.smaller))
+        for name, text in script.files.items():
+            (folder / name).write_text(text)
+        return commit, run(python, folder, path, script.arguments, seconds)
+
+
+def head(source: Path) -> str:
+    """Return the commit of a clone."""
+    done = subprocess.run(["git", "-C", str(source), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()[:10]
+
+
+FENCE = re.compile(r"^```\{?(?:code-block\} )?python\n(.*?)^```", re.S | re.M)
+HUB = "huggingface_sb3"
+CRASHES = "NanAndInfEnv"
+"""A block that shows an error: it must end with one."""
+
+
+def blocks(sb3: Path) -> dict[str, str]:
+    """Return {"page:line": code} of the blocks of SB3's documentation that use its PPO; those that upload need the hub."""
+    found: dict[str, str] = {}
+    for page in [sb3 / "README.md", *sorted((sb3 / "docs").rglob("*.md"))]:
+        text = page.read_text()
+        for match in FENCE.finditer(text):
+            code = match.group(1)
+            if (
+                re.search(r"\bPPO\b", code)
+                and "import stable_baselines3" in code.replace("from ", "import ")
+                and HUB not in code
+            ):
+                found[f"{page.relative_to(sb3)}:{text[: match.start()].count(chr(10)) + 1}"] = code
+    return found
+
+
+def run_block(code: str, python: str, seconds: int) -> str:
+    """Return "" if a block of the documentation does what it says, else an error."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "block.py").write_text(changed(code, {}))
+        error = run(python, folder, "block.py", "", seconds)
+    if CRASHES in code:
+        return "" if error else "it should end with an error"
+    return error
+
+
+def page(title: str, results: dict[str, dict[str, list[str]]]) -> str:
+    """Return the page of the documentation."""
+    parts = [f"# {title}", ""]
+    parts += [
+        "Written by `make sb3-scripts REPOSITORIES=DIR ARGS='--page docs/reference/sb3-scripts.md'`. In each script the lines",
+        "that import `stable_baselines3` or `sb3_contrib` are changed, and sizes: training ends after 2,000 steps, endless",
+        "loops after 100 rounds, and `benchmarks/sb3_scripts.py` lists smaller numbers of envs, games and videos.",
+        "",
+    ]
+    for head_line, rows in results.items():
+        good = sum(1 for row in rows.values() if not row[-1])
+        parts += [
+            f"## {head_line}",
+            "",
+            f"**{good} of {len(rows)} run.**",
+            "",
+            "| script | commit | result |",
+            "|---|---|---|",
+        ]
+        for name, (commit, note, error) in rows.items():
+            result = "runs" + (f"; {note}" if note else "") if not error else error.replace("|", "\\|")
+            parts.append(f"| `{name}` | {commit} | {result} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Run all scripts and blocks and print one line each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("repositories", type=Path, help="folder with copies of the repositories, as OWNER/NAME")
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter with the packages that the scripts import"
+    )
+    parser.add_argument("--only", default="", help="run those whose name contains this text")
+    parser.add_argument("--seconds", type=int, default=600, help="time limit per script")
+    parser.add_argument("--results", type=Path, help="JSON file of results; what is not run keeps its result")
+    parser.add_argument("--page", type=Path, help="page of the documentation to write")
+    args = parser.parse_args()
+    sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories")
+    results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
+    if args.results and args.results.exists():
+        results = json.loads(args.results.read_text())
+
+    def note(section: str, name: str, row: list[str]) -> None:
+        results[section][name] = row
+        print(f"{name}: {row[-1] or 'runs'}", flush=True)
+        if args.results:
+            args.results.write_text(json.dumps(results, indent=1))
+
+    sb3 = args.repositories / SB3
+    for name, code in blocks(sb3).items() if sb3.exists() else ():
+        if args.only in name:
+            commit = (sb3 / ".commit").read_text()[:10] if (sb3 / ".commit").exists() else head(sb3)
+            note(sections[0], name, [commit, "", run_block(code, args.python, args.seconds)])
+    for script in SCRIPTS:
+        name = f"{script.repository} {script.path} {script.arguments}".strip()
+        if args.only in name:
+            commit, error = run_script(script, args.python, args.repositories, args.seconds)
+            note(sections[1], name, [commit, script.note, error])
+    if args.page:
+        args.page.write_text(page("Other people's scripts", results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
