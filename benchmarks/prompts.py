@@ -102,7 +102,6 @@ def trained(
     return chosen, {
         "seed": seed,
         "scores": curve[-1][0],
-        "CPU seconds": round(seconds, 1),
         "chosen": times.most_common(6),
     }
 
