@@ -117,7 +117,8 @@ def cli_page() -> str:
         "or its name in the directory of runs.\n\n"
         "Two options work with every verb: `--runs DIR` sets the directory of runs (default `$SUREFOOT_RUNS` or `./runs`), "
         "and `--json` prints the result as JSON where a verb has one.\n\n"
-        "A wrong verb, option or setting is answered with the nearest right one.\n\n"
+        "A wrong verb, option or setting is answered with the nearest right one. Renamed options accept their old name for "
+        "one release, with a notice on stderr.\n\n"
         "Exit codes: 0 success · 1 a finding · 2 failed or refused · 64 wrong command line · 130 interrupted twice.\n\n"
     )
     for group in GROUPS.values():
