@@ -82,7 +82,7 @@ FAST: dict[str, dict[str, Any]] = {
     "MountainCarContinuous-v0": {"gsde": False, "log_std_init": 0.0},
     "InvertedPendulum-v5": {"envs": 8, "rollout_steps": 128, "epochs": 6, "minibatch_size": 256, "lr": "1e-3"},
 }
-"""What the kernel knows, in place of the preset's gSDE; larger batches, so that the torch path is done in seconds."""
+"""Plain noise instead of the preset's gSDE; larger batches, so that the torch path is done in seconds."""
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,9 @@ class Constitution:
             self.history.append(evaluation)
         return evaluation
 
-    def score(self, prompt: str, response: str) -> float:
+    def score(self, prompt: str, response: str, *, by: Evaluator | None = None) -> float:
         """Return minus the weights of the violated principles, as a reward."""
-        return -self.evaluate(response)["weighted_score"]
+        return -self.evaluate(response, by=by)["weighted_score"]
 
     def statistics(self) -> dict[str, Any]:
         """Return counts over all evaluations with `track`."""
