@@ -15,7 +15,6 @@ from surefoot.errors import ConfigError
 from surefoot.lm.policy.adapters import Adapter, adapters_in, merge
 from surefoot.lm.policy.backbone import Backbone
 
-
 # The base models of `surefoot lm get` by the names under which others can find them.
 HUB_NAMES = {"smollm2": "HuggingFaceTB/SmolLM2-135M-Instruct", "minilm": "sentence-transformers/all-MiniLM-L6-v2"}
 
