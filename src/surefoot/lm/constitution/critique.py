@@ -28,6 +28,7 @@ NLL_RISE, RELEVANCE_LOSS = 1.15, 0.1
 def says_something(text: str) -> bool:
     """Return True for at least three words or eight letters that are not mostly repetitions."""
     words = text.split()
+    # Small models often return a fragment or one word many times; neither is a critique.
     enough = len(words) >= 3 or sum(map(len, words)) >= 8
     return enough and repetition([hash(word) for word in words]) < 0.5
 

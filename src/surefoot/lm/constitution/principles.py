@@ -181,6 +181,7 @@ class ModelJudge:
         """Return the relative probabilities of the answers, by the first token of each."""
         ids = self.speech.prompt(question)
         limit = self.backbone.context_length
+        # The question is at the end, so the start of a text that is too long is cut.
         ids = ids if limit is None else ids[-limit:]
         with self.backbone.reference():
             states = self.backbone.hidden(torch.from_numpy(ids)[None].to(self.backbone.device))[0, -1]

@@ -58,6 +58,7 @@ def counts_of(text: str) -> list[float]:
     size = max(1, len(words))
     return [
         math.log1p(len(words)),
+        # Divided, so that it is of the same order as the other counts.
         len(words) / 50.0,
         len(set(words)) / size,
         sum(map(len, words)) / size,
