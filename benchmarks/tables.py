@@ -381,7 +381,7 @@ def language(which: str) -> str:
     return getattr(shown, which)()
 
 
-LANGUAGE = ("rule", "sentiment", "reward", "constitution", "optimum", "speed")
+LANGUAGE = ("rule", "sentiment", "reward", "principles", "constitution", "optimum", "speed")
 
 
 def scale() -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from surefoot.cli.catalogue import VERBS, listing, nearest, overview
 from surefoot.cli.usage import Usage
-from surefoot.errors import SurefootError
+from surefoot.errors import RenamedWarning, SurefootError
 
 OK, REFUSED, USAGE = 0, 2, 64
 """Exit codes, the same for every verb; 1 means a finding. 64 is EX_USAGE of sysexits.h."""
@@ -49,7 +50,9 @@ def _dispatch(argv: list[str]) -> int:
             return OK
         return _unknown([name, *arguments])
     try:
-        return _run(name, arguments)
+        with warnings.catch_warnings():
+            _show_renames_as_notices(name)
+            return _run(name, arguments)
     except SurefootError as error:
         print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
@@ -76,6 +79,19 @@ def _help(words: list[str]) -> int:
     return _run(name, ["--help"]) if name in VERBS else _unknown(words)
 
 
+def _show_renames_as_notices(verb: str) -> None:
+    """Print a renamed setting as one line on stderr, without Python's file, line number and source."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            print(f"surefoot {verb}: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
+
+
 def _print_version() -> int:
     from importlib.metadata import version
 
@@ -89,7 +105,10 @@ def _print_version() -> int:
 
 
 def _run(name: str, argv: list[str]) -> int:
-    with _runs_directory(argv) as arguments:
+    with (
+        _environment(argv, "--runs", "SUREFOOT_RUNS") as rest,
+        _environment(rest, "--threads", "SUREFOOT_THREADS") as arguments,
+    ):
         try:
             args = read_arguments(name, arguments)
         except SystemExit as stop:
@@ -98,25 +117,25 @@ def _run(name: str, argv: list[str]) -> int:
 
 
 @contextmanager
-def _runs_directory(argv: list[str]) -> Generator[list[str]]:
-    """Take `--runs DIR` out of the arguments and set $SUREFOOT_RUNS for this process and its children meanwhile."""
+def _environment(argv: list[str], option: str, variable: str) -> Generator[list[str]]:
+    """Take a common option out of the arguments and set its variable for this process and its children meanwhile."""
     remaining = list(argv)
-    directory = None
+    value = None
     for i, text in enumerate(argv):
-        if text == "--runs" and i + 1 < len(argv):
-            directory, remaining = argv[i + 1], argv[:i] + argv[i + 2 :]
-        elif text.startswith("--runs="):
-            directory, remaining = text.removeprefix("--runs="), argv[:i] + argv[i + 1 :]
-    previous = os.environ.get("SUREFOOT_RUNS")
-    if directory is not None:
-        os.environ["SUREFOOT_RUNS"] = directory
+        if text == option and i + 1 < len(argv):
+            value, remaining = argv[i + 1], argv[:i] + argv[i + 2 :]
+        elif text.startswith(f"{option}="):
+            value, remaining = text.removeprefix(f"{option}="), argv[:i] + argv[i + 1 :]
+    previous = os.environ.get(variable)
+    if value is not None:
+        os.environ[variable] = value
     try:
         yield remaining
     finally:
-        if directory is not None and previous is None:
-            del os.environ["SUREFOOT_RUNS"]
-        elif directory is not None and previous is not None:
-            os.environ["SUREFOOT_RUNS"] = previous
+        if value is not None and previous is None:
+            del os.environ[variable]
+        elif value is not None and previous is not None:
+            os.environ[variable] = previous
 
 
 def read_arguments(name: str, argv: list[str]) -> Any:
@@ -130,7 +149,7 @@ def read_arguments(name: str, argv: list[str]) -> Any:
     from surefoot.cli.helptext import ABOUT, described_by, tidy_options
 
     owner = VERBS[name].load()
-    argv = current_names(name, argv)
+    argv, notices = current_names(name, argv)
     as_json = "--json" in argv
     if as_json and not hasattr(owner, "as_json"):
         raise Usage("this verb has no JSON output; leave --json out")
@@ -143,6 +162,8 @@ def read_arguments(name: str, argv: list[str]) -> Any:
             args=[text for text in argv if text != "--json"],
             config=(tyro.conf.FlagCreatePairsOff,),
         )
+    for notice in notices:
+        print(f"surefoot {name}: {notice}", file=sys.stderr)
     if as_json:
         object.__setattr__(args, "as_json", True)  # argument classes are frozen; `as_json` is their class attribute
     return args

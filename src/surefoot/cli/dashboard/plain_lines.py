@@ -121,14 +121,14 @@ def summary(history: RunHistory, ending: str) -> list[tuple[str, str]]:
     if findings:
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
         lines.append(("doctor", f"{findings[0].title}{more}: surefoot doctor {shlex.quote(run)}"))
-    return [
-        *lines,
-        ("checkpoint", checkpoint),
-        ("next", f"surefoot eval {shlex.quote(run)}"),
-        ("", f"surefoot play {run}"),
-        ("", f"surefoot resume {shlex.quote(run)}"),
-        *([("", f"open {run}/report.html")] if history.header.recorded else []),
-    ]
+    verbs = (
+        ("prompts eval", "prompts report")
+        if history.header.env == "surefoot/Prompts-v0"
+        else ("eval", "play", "resume")
+    )
+    commands = [f"surefoot {verb} {shlex.quote(run)}" for verb in verbs]
+    commands += [f"open {run}/report.html"] if history.header.recorded else []
+    return [*lines, ("checkpoint", checkpoint), *zip(["next", *[""] * len(commands)], commands, strict=False)]
 
 
 def _results(history: RunHistory) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ class Neighbour:
     name: str
     reward: float
     similarity: float
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Explanation:
     chosen: str | None
     confidence: float
     exploration: float
-    """Share of decisions like this one in which another candidate than the favourite is tried."""
+    """Share of decisions like this one in which another candidate than the most probable one is chosen."""
     explored: bool
     """True if this decision was one of them."""
     candidates: list[dict[str, Any]]
@@ -42,8 +43,12 @@ class Explanation:
             f"  {c['name']:<16} description {c['prior']:+.3f}  outcomes {c['learned']:+.3f}  → {c['probability']:.1%}"
             for c in self.candidates[:5]
         ]
-        lines.append(f"  tries another than its favourite in {self.exploration:.1%} of such cases")
-        lines += [f"  {n.similarity:.2f} like “{n.text[:50]}”: {n.name}, reward {n.reward:.2f}" for n in self.nearest]
+        lines.append(
+            f"  explores (chooses another than the most probable option) in {self.exploration:.1%} of such cases"
+        )
+        lines += [
+            f"  similarity {n.similarity:.2f}: “{n.text[:50]}” → {n.name}, reward {n.reward:.2f}" for n in self.nearest
+        ]
         return "\n".join(lines)
 
 
@@ -86,7 +91,7 @@ class PastDecisions:
     def add(self, record: DecisionRecord, dim: int, reward: float) -> None:
         """Store a finished decision; the first `dim` numbers of its input are the text's vector."""
         with self._lock:
-            past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0)
+            past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0, id=record.id)
             self._past[record.id] = record.scene.x[:dim], past
             while len(self._past) > self.capacity:
                 self._past.popitem(last=False)

@@ -58,6 +58,7 @@ class TownWatchArgs:
     """Print only the events, one line each."""
 
     def run(self) -> int:
+        from surefoot.town.scenarios.scenario import NEEDS
         from surefoot.town.view.story import sentence
 
         at_least_one(ticks=self.ticks)
@@ -70,7 +71,8 @@ class TownWatchArgs:
                 for happening in frame.happened:
                     print(f"{frame.tick:5}  {sentence(happening, scenario)}")
             needs = zip(scenario.agents, loop.world.now.needs[0].round(2).tolist(), strict=True)
-            print(f"after {ticks} ticks: " + " ".join(f"{resident.id} {levels}" for resident, levels in needs))
+            print(f"needs after {ticks} ticks ({', '.join(NEEDS)}; 1 is satisfied):")
+            print("  " + "  ".join(f"{resident.id} {levels}" for resident, levels in needs))
             return 0
         from rich.live import Live
 
