@@ -58,6 +58,7 @@ class Rollout:
             self.handle,
             rng,
             world,
+            deterministic=False,
             obs=obs,
             start=start,
             returns=self.returns,
