@@ -76,7 +76,7 @@ async function trainAndPlot(): Promise<void> {
     });
     console.log(`\n${plot(curve)}\n`);
     console.log(`${stats.totalUpdates} updates; average of the last 100 rewards ${signed(stats.avgReward, 4)}, best ${signed(stats.maxReward, 3)}`);
-    const weights = readFileSync(join(trainer.getInterface().config.dataDir, "policies/prompts/live/weights.safetensors"));
+    const weights = readFileSync(join(trainer.getInterface().config.dataDir, "directive023/latest/weights.safetensors"));
     writeFileSync(values.out, exportPolicy(weights, { actions: MUTATIONS, encoder: `hashing-1-${DIM}` }));
     console.log(`Wrote ${values.out}; --policy ${values.out} decides with it`);
   } finally {

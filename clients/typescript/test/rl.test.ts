@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -44,7 +44,7 @@ test("the interface selects, stores, updates, reports, saves and loads", async (
 });
 
 test("a trained version exported to TypeScript has the server's digits, critic included", async () => {
-  const file = readFileSync(join(rl.config.dataDir, "policies/prompts/live/weights.safetensors"));
+  const file = readFileSync(join(rl.config.dataDir, "directive023/latest/weights.safetensors"));
   const policy = ExportedPolicy.read(file, MUTATIONS);
   for (const prompt of PROMPTS) {
     const row = await rl.config.embed(prompt);
@@ -84,8 +84,6 @@ const DIM_OF_ANOTHER = 16;
 
 test("a server that is stopped while it starts is stopped", async () => {
   const dataDir = join(folder, "hasty");
-  // A policy that is there need not be made, which would take torch.
-  cpSync(join(rl.config.dataDir, "policies"), join(dataDir, "policies"), { recursive: true, verbatimSymlinks: true });
   const hasty = new RLInterface({ ...rl.config, serverPort: 0, dataDir });
   const starting = hasty.startServer();
   await hasty.stopServer();
