@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
-.PHONY: sb3-suite sb3-scripts bench-sb3 setup client browser demo test check words coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
+.PHONY: sb3-suite sb3-scripts bench-sb3 setup client browser demo test check words coverage golden test-ray distance docs native compilers sanitize sanitized wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
@@ -79,6 +79,10 @@ native:  ## after a change in C: build what changed and replace the module of th
 	cmake --build build/native --parallel
 	cmake --install build/native --prefix $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
 	touch $(VENV)/.ready
+
+compilers: setup  ## the kernel with GCC and Clang for Linux, macOS and Windows, x86-64 and aarch64; needs ziglang, runs aarch64 with qemu-user
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
+	$(BIN)/python scripts/compilers.py --module $(ARGS)
 
 sanitize: setup  ## the kernel's tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/python scripts/sanitize.py
@@ -168,7 +172,7 @@ bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch,
 bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; with VENV=.venv-ray Ray's too (make test-ray makes it)
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
+bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and clinc150; about 30 CPU-minutes
 	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
 	$(BIN)/python benchmarks/tools_system.py
 

@@ -53,7 +53,7 @@ class Task:
     gentle: bool = False
     """PPO goes on from the clone with a tenth of the learning rate."""
     settings: tuple[tuple[str, Any], ...] = ()
-    """What differs from the preset: Pendulum's has gSDE, which the kernel does not know: torch is slow here."""
+    """What differs from the preset: Pendulum's has gSDE, which the kernel did not have when this was measured."""
 
     @property
     def name(self) -> str:

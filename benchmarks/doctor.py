@@ -25,21 +25,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 
 from surefoot.core.batch import Batch
 from surefoot.envs.api import Step
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.doctor import Doctor
-from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.doctor.findings import Finding, severity_rank
 from surefoot.telemetry.reader import scan
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
+from workloads import faulty_envs as faulty
 
 HERE = Path(__file__).resolve().parent
 TUNED_ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
@@ -79,7 +82,7 @@ FAST: dict[str, dict[str, Any]] = {
     "MountainCarContinuous-v0": {"gsde": False, "log_std_init": 0.0},
     "InvertedPendulum-v5": {"envs": 8, "rollout_steps": 128, "epochs": 6, "minibatch_size": 256, "lr": "1e-3"},
 }
-"""What the kernel knows, in place of the preset's gSDE; larger batches, so that the torch path is done in seconds."""
+"""Plain noise instead of the preset's gSDE; larger batches, so that the torch path is done in seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Fault:
     envs: tuple[str, ...] | None = None
     """Where only some envs can have it."""
     before: Callable[[RunSpec], RunSpec] | None = None
+    wrap: faulty.Wrap | None = None
+    """A fault of the environment: a wrapper around Gymnasium's."""
 
 
 def on_rollout(change: Callable[[Training, Any], None]) -> Callable[[Training], None]:
@@ -273,10 +278,10 @@ CONTINUOUS = ("Pendulum-v1", "MountainCarContinuous-v0", "surefoot/CartPoleConti
 CHOICES = ("CartPole-v1", "Acrobot-v1", "surefoot/ContextBandit-v0")
 """A Gaussian of any width still learns Pendulum: its mean goes beyond the bounds."""
 FAULTS = [
-    Fault("lr-x100", ("R03X", "R03"), before=lambda spec: _times_lr(spec, 100.0)),
+    Fault("lr-x100", ("R03X", "R03", "S01"), before=lambda spec: _times_lr(spec, 100.0)),
     Fault("reward-x1e4", ("R24",), RAW, scale_reward(1e4)),
-    Fault("ent-coef-high", ("R07",), {"ent_coef": 10.0}, envs=CHOICES),
-    Fault("ent-coef-low", ("R06",), {}, ent_coef(-3.0)),
+    Fault("ent-coef-high", ("R07", "S03"), {"ent_coef": 10.0}, envs=CHOICES),
+    Fault("ent-coef-low", ("R06", "S03"), {}, ent_coef(-3.0)),
     Fault("advantage-sign", ("R26", "R11"), TORCH, flipped_advantage),
     Fault("no-bootstrap", ("R21B",), {}, on_rollout(no_bootstrap)),
     Fault("limit-as-end", ("R21",), TORCH, limit_as_end, envs=("CartPole-v1", "Acrobot-v1", "Pendulum-v1")),
@@ -289,18 +294,82 @@ FAULTS = [
     Fault("two-writers", ("R19",), {}),
     Fault("constant-reward", ("R10",), RAW, on_rollout(no_reward)),
     Fault("clipped-actions", ("R02",), {}, on_rollout(clipped_actions), envs=CONTINUOUS),
-    Fault("lr-x30", ("R03X", "R03"), before=lambda spec: _times_lr(spec, 30.0)),
-    Fault("lr-x1e-3", ("R04",), before=lambda spec: _times_lr(spec, 1e-3)),
+    Fault("lr-x30", ("R03X", "R03", "S01"), before=lambda spec: _times_lr(spec, 30.0)),
+    Fault("lr-x1e-3", ("R04", "S01"), before=lambda spec: _times_lr(spec, 1e-3)),
     Fault("reward-x1e6", ("R24",), RAW, scale_reward(1e6)),
     Fault("reward-sign", ("R26", "R11"), {}, scale_reward(-1.0)),
     Fault("shifted-observations", ("R02",), {}, on_rollout(shifted_observations)),
-    Fault("lr-x300", ("R03X", "R03"), before=lambda spec: _times_lr(spec, 300.0), held_out=True),
+    Fault("obs-zero", ("E01",), wrap=lambda env: faulty.ChangedObservation(env, faulty.zero)),
+    Fault("obs-half-zero", ("E03",), wrap=lambda env: faulty.ChangedObservation(env, faulty.half)),
+    Fault("obs-cut-off", ("E06",), wrap=lambda env: faulty.ChangedObservation(env, faulty.cut_off)),
+    Fault("obs-huge", ("E05", "R22"), wrap=lambda env: faulty.ChangedObservation(env, lambda obs, rng: 1e5 * obs)),
+    Fault("obs-clock", ("E04",), wrap=lambda env: faulty.WithClock(env, 0.05)),
+    Fault("obs-shuffled", ("E07",), wrap=lambda env: faulty.ChangedObservation(env, faulty.shuffled)),
+    Fault("obs-late-2", ("E09", "E02"), wrap=lambda env: faulty.LateObservation(env, 2)),
+    Fault("obs-frozen-8", ("E02",), wrap=lambda env: faulty.FrozenObservation(env, 8)),
+    Fault("action-random", ("E08",), wrap=lambda env: faulty.ChangedAction(env, faulty.random_action)),
+    Fault("action-constant", ("E08",), wrap=lambda env: faulty.ChangedAction(env, faulty.constant_action)),
+    Fault("action-late-3", ("E09",), wrap=lambda env: faulty.LateAction(env, 3)),
+    Fault("reward-random", ("E10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: rng.normal())),
+    Fault("reward-noise", ("E10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: r + 10 * rng.normal())),
+    Fault(
+        "reward-late-5", ("E11",), wrap=lambda env: faulty.LateReward(env, 5), envs=("Pendulum-v1", "LunarLander-v3")
+    ),
+    Fault("reward-at-end", ("E12",), wrap=lambda env: faulty.LateReward(env, 0)),
+    Fault("reward-flipped", ("E14",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: -r)),
+    Fault("reward-zero", ("R10",), wrap=lambda env: faulty.ChangedReward(env, lambda r, rng: 0.0)),
+    Fault("ends-random", ("E13",), wrap=lambda env: faulty.RandomEnd(env, 0.1)),
+    Fault("gamma-low", ("S02",), {"gamma": 0.5}),
+    Fault("lam-zero", ("S05",), {"lam": 0.0}),
+    Fault("ent-coef-1", ("S03",), {"ent_coef": 1.0}),
+    Fault("clip-tiny", ("S04",), {"clip": 0.001}),
+    Fault("clip-huge", ("S04",), {"clip": 5.0}),
+    Fault("vf-coef-100", ("S06",), {"vf_coef": 100.0}),
+    Fault("grad-norm-tiny", ("S07",), {"max_grad_norm": 1e-4}),
+    Fault("epochs-100", ("S08",), {"epochs": 100}),
+    Fault("one-gradient-step", ("S09",), {"epochs": 1, "minibatches": 1}),
+    Fault("minibatch-2", ("S10",), {"minibatch_size": 2}),
+    Fault("hidden-1", ("S13",), {"hidden": "1"}),
+    Fault("target-kl-tiny", ("S14",), {"target_kl": 1e-5}),
+    Fault("adam-eps-1", ("S17",), {"adam_eps": 1.0}),
+    Fault("weight-decay-5", ("S16",), {"weight_decay": 5.0, "optimizer": "adamw"}),
+    Fault("lr-x300", ("R03X", "R03", "S01"), before=lambda spec: _times_lr(spec, 300.0), held_out=True),
     Fault("reward-x1e5", ("R24",), RAW, scale_reward(1e5), held_out=True),
-    Fault("ent-coef-higher", ("R07",), {"ent_coef": 30.0}, held_out=True, envs=CHOICES[:2]),
+    Fault("ent-coef-higher", ("R07", "S03"), {"ent_coef": 30.0}, held_out=True, envs=CHOICES[:2]),
     Fault("batch-statistics", ("R02",), TORCH, batch_statistics, held_out=True),
     Fault("dropout-half", ("R02",), TORCH, lambda training: dropout(training, 0.5), held_out=True),
     Fault("first-layer-frozen", ("R27",), TORCH, without(("actor.0", "critic.0")), held_out=True),
     Fault("nan-observation", ("R01",), TORCH, nan_observation, held_out=True),
+    Fault("obs-noise", ("E07",), wrap=lambda env: faulty.ChangedObservation(env, faulty.noise), held_out=True),
+    Fault("obs-offset", ("R22",), wrap=lambda env: faulty.ChangedObservation(env, faulty.offset), held_out=True),
+    Fault("obs-before-step", ("E09", "E02"), wrap=lambda env: faulty.LateObservation(env, 1), held_out=True),
+    Fault("obs-late-5", ("E09", "E02"), wrap=lambda env: faulty.LateObservation(env, 5), held_out=True),
+    Fault("obs-frozen-3", ("E02",), wrap=lambda env: faulty.FrozenObservation(env, 3), held_out=True),
+    Fault("obs-first-only", ("E01", "E02"), wrap=lambda env: faulty.FrozenObservation(env, 10**9), held_out=True),
+    Fault("obs-time-stamp", ("E04", "R22"), wrap=lambda env: faulty.WithClock(env, 1.0), held_out=True),
+    Fault("obs-sign-only", ("E06",), wrap=lambda env: faulty.ChangedObservation(env, faulty.sign_only), held_out=True),
+    Fault(
+        "action-mostly-random",
+        ("E08",),
+        wrap=lambda env: faulty.ChangedAction(env, faulty.mostly_random),
+        held_out=True,
+    ),
+    Fault("action-late-1", ("E09",), wrap=lambda env: faulty.LateAction(env, 1), held_out=True),
+    Fault("reward-coin", ("E10",), wrap=lambda env: faulty.ChangedReward(env, faulty.coin), held_out=True),
+    Fault("reward-late-3", ("E11",), wrap=lambda env: faulty.LateReward(env, 3), held_out=True, envs=("Pendulum-v1",)),
+    Fault("ends-random-rare", ("E13",), wrap=lambda env: faulty.RandomEnd(env, 0.03), held_out=True),
+    Fault("limit-is-end-env", ("R21",), wrap=faulty.LimitIsEnd, held_out=True, envs=("CartPole-v1", "Pendulum-v1")),
+    Fault("gamma-02", ("S02",), {"gamma": 0.2}, held_out=True),
+    Fault("lam-03", ("S05",), {"lam": 0.3}, held_out=True),
+    Fault("ent-coef-03", ("S03", "R07"), {"ent_coef": 0.3}, held_out=True),
+    Fault("clip-001", ("S04",), {"clip": 0.01}, held_out=True),
+    Fault("vf-coef-tiny", ("S06",), {"vf_coef": 1e-3}, held_out=True),
+    Fault("lr-005", ("S01", "R03X", "R03"), {"lr": 0.05}, held_out=True),
+    Fault("lr-1e-7", ("S01", "R04"), {"lr": 1e-7}, held_out=True),
+    Fault("epochs-200", ("S08",), {"epochs": 200}, held_out=True),
+    Fault("grad-norm-1e-6", ("S07",), {"max_grad_norm": 1e-6}, held_out=True),
+    Fault("hidden-2", ("S13",), {"hidden": "2,2"}, held_out=True),
+    Fault("noise-far", ("S15",), {"log_std_init": 4.0}, held_out=True, envs=("Pendulum-v1", "InvertedPendulum-v5")),
     Fault("old-rollouts", ("R16",), {}, old_rollouts, held_out=True),
     Fault("reloaded-now-and-then", ("R28", "R17"), {}, lambda training: reinitialised(training, 3), held_out=True),
 ]
@@ -343,6 +412,8 @@ def cases() -> list[Case]:
     found += [Case(None, env, seed, False) for env in HEALTHY_TUNED for seed in TUNED_SEEDS]
     found += [Case(None, env, seed, False) for env in HEALTHY_MORE for seed in (*MORE_SEEDS, 13)]
     found += [Case(None, env, seed, True) for env in HEALTHY_HELD for seed in HELD_SEEDS]
+    # Wrappers are for Gymnasium's environments.
+    found = [case for case in found if not (case.fault and case.fault.wrap and case.env.startswith("surefoot/"))]
     return list({case.key: case for case in found}.values())
 
 
@@ -360,7 +431,10 @@ def run_case(case: Case, steps: int | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as root:
         directory = RunDir(Path(root) / "run")
         directory.path.mkdir()
-        training = Training(spec)
+        world = None
+        if case.fault and (wrap := case.fault.wrap) is not None:
+            world = EnvsWorld([lambda: wrap(gym.make(case.env))] * spec.ppo.envs, case.env)
+        training = Training(spec, world=world)
         if case.fault and case.fault.inject:
             case.fault.inject(training)
         run = create_run(directory, spec, training=training)
@@ -390,10 +464,10 @@ def examined(path: Path, case: Case) -> dict[str, Any]:
     doctor, first, updates, named = Doctor(), None, 0, None
     right = case.fault.right if case.fault else ()
     for record in scan(path):
-        told = doctor.see(record)
+        told = doctor.observe(record)
         named = next((f.rule for f in doctor.findings() if f.primary), named) if told else named
         updates = record.updates if isinstance(record, UpdateRecord) else updates
-        hit = next((f for f in told if f.rule in right and gravity(f.severity) > 0), None)
+        hit = next((f for f in told if f.rule in right and severity_rank(f.severity) > 0), None)
         first = first or hit
     found = doctor.findings()
     return {

@@ -24,7 +24,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 ENVS = {"CartPole-v1": 60_000, "Acrobot-v1": 100_000, "Pendulum-v1": 100_000}
 BOTH = {"Pendulum-v1": {"gsde": False}}
-"""Settings of both sides besides the preset's: the kernel does not know gSDE."""
+"""Settings of both sides besides the preset's: the kernel had no gSDE when this was measured."""
 GRID = 60
 """Points of a curve that is kept."""
 EXACT = 14

@@ -22,7 +22,6 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("decide/evaluation/offpolicy.py", "largest_weight", "a field that `tools replay --json` prints"),
     ("decide/tools/*", "ended_at", "a field of the run's JSON"),
     ("*", "__getattr__", "the interpreter calls it for lazily loaded names"),
-    ("*", "__dir__", "the interpreter calls it for lazily loaded names"),
     ("*", "maxother", "reprlib.Repr reads it"),
     ("*", "maxstring", "reprlib.Repr reads it"),
     ("*", "pre_tokenizer", "tokenizers reads it"),

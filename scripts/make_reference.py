@@ -19,6 +19,7 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its path
 
+import kernel_table
 import record_schema
 
 from surefoot.cli.catalogue import GROUPS, VERBS
@@ -117,7 +118,8 @@ def cli_page() -> str:
         "or its name in the directory of runs.\n\n"
         "Two options work with every verb: `--runs DIR` sets the directory of runs (default `$SUREFOOT_RUNS` or `./runs`), "
         "and `--json` prints the result as JSON where a verb has one.\n\n"
-        "A wrong verb, option or setting is answered with the nearest right one.\n\n"
+        "A wrong verb, option or setting is answered with the nearest right one. Renamed options accept their old name for "
+        "one release, with a notice on stderr.\n\n"
         "Exit codes: 0 success · 1 a finding · 2 failed or refused · 64 wrong command line · 130 interrupted twice.\n\n"
     )
     for group in GROUPS.values():
@@ -292,6 +294,12 @@ def nodes_page() -> str:
     return text
 
 
+def kernel_page() -> dict[Path, str]:
+    """The table of the kernel's features, where there is a kernel to ask."""
+    text = kernel_table.page(table)
+    return {} if text is None else {PAGES / "kernel-features.md": WRITTEN_BY + text}
+
+
 def pages() -> dict[Path, str]:
     """{file: what it should hold}."""
     return {
@@ -299,6 +307,7 @@ def pages() -> dict[Path, str]:
         PAGES / "settings.md": settings_page(),
         PAGES / "presets.md": presets_page(),
         PAGES / "graph-nodes.md": nodes_page(),
+        **kernel_page(),
         PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
         PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
         PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),

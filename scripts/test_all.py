@@ -10,16 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
-ALONE = [sys.executable, "-m", "pytest"]
-PYTEST = [*ALONE, "-n", "2"]
+PYTEST = [sys.executable, "-m", "pytest", "-n", "2"]
 Part = tuple[str, list[str]]
 MAIN: list[Part] = [
     ("format", [str(BIN / "ruff"), "format", "--check", "."]),
     ("lint", [str(BIN / "ruff"), "check", "."]),
     ("contracts", [str(BIN / "lint-imports")]),
     ("dead code", [sys.executable, "scripts/dead_code.py"]),
-    ("golden", [*ALONE, "tests/golden"]),
-    ("unit, property", [*PYTEST, "tests/unit", "tests/property"]),
+    ("golden, unit, property", [*PYTEST, "tests/golden", "tests/unit", "tests/property"]),
     ("e2e", [*PYTEST, "tests/e2e", "--durations=10"]),
 ]
 # Tests wait a fifth of their time, for disks, deadlines and browsers. These use what is left over, and give way.

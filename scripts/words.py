@@ -57,6 +57,7 @@ SKIPPED = (
     "prompts/mutation_tables.ts",
     "prompts/mutations.ts",
     "lm/constitution/constitution.yaml",
+    "lm/constitution/labelled.yaml",
 )
 
 SPACE = r"[\s#*/>]+"

@@ -27,26 +27,28 @@ from surefoot.lm.sampling.sampler import generate
 from surefoot.lm.sft import nll
 from surefoot.lm.training import LMStep, LMTraining
 
+ASK = "Write one sentence of a film review. It begins with: {}"
+
 
 def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    train, held = openings()
+    train, held = ([ASK.format(opening) for opening in side] for side in openings())
     train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=16, max_new_tokens=16, top=6, beta=0.02, fluency_weight=fluency, chat="never", judge_every=4,
+        steps=steps, prompts=16, max_new_tokens=20, top=6, beta=0.02, fluency_weight=fluency, judge_every=4,
         judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
-    speech = Speech(tokenizer, backbone.model, chat="never")
+    speech = Speech(tokenizer, backbone.model)
     good, bad = sentences("A")
-    pairs = [PreferencePair("", g, b) for g, b in zip(good, bad, strict=True)]
+    pairs = [PreferencePair(ASK.format("the film"), g, b) for g, b in zip(good, bad, strict=True)]
     reward = BackboneReward(backbone)
     fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
     classify, readable = Classifier(), Readable(prose())
 
-    def judge(prompts: list[str], responses: list[str]) -> list[float]:
-        return classify([f"{p}{r}" for p, r in zip(prompts, responses, strict=True)])
+    def judge(responses: list[str]) -> list[float]:
+        return classify(responses)
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
@@ -57,7 +59,7 @@ def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
         prompts = [speech.prompt(p) for p in held * 2]
         generator = torch.Generator().manual_seed(1234)
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
-        texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
+        texts = [speech.text(r.tokens) for r in made]
         with backbone.reference(), torch.no_grad():
             unlikely = nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made])
         return {

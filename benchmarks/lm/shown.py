@@ -39,17 +39,16 @@ def rule() -> str:
 def sentiment() -> str:
     rows = []
     for key, made in sorted(read("sentiment").items()):
-        c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
+        c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         back = f", back to {made['best_step']}" if made["stopped"] else ""
-        good = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
+        good = c[1] >= c[0] + 0.15 and min(low) > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
-            f"| {key.split()[0]} | {made['reward_accuracy']:.2f} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
-            f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | "
-            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{back} | "
-            f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
+            f"| {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
+            f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {n[0]:.2f} → {n[1]:.2f} | {r[0]:.0%} → {r[1]:.0%} | "
+            f"{made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | {made['steps']}{back} | {made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
-    head = "| seed | reward model | classifier | VADER | nats | distinct-2 | reference NLL | steps | CPU-minutes | |"
+    head = "| seed | classifier | VADER | reference NLL | readable | nats | distinct-2 | steps | CPU-minutes | |"
     return table(head, rows)
 
 
@@ -67,6 +66,18 @@ def reward() -> str:
         good = made["accuracy"] >= 0.646 and low > max(baseline, default=0.626)
         rows.append(f"| `lm reward --model minilm` | {seed} | {text} | {made['calibration_error']:.3f} | {met(good)} |")
     return table("| model | folds | accuracy over 5 folds [95 %] | calibration error | ≥ 0.646, above TF-IDF |", rows)
+
+
+def principles() -> str:
+    results = read("principles")
+    rows = [
+        f"| {name.replace('_', ' ')} | {made['breaches']:.0f} | **{made['precision']:.2f}** | **{made['recall']:.2f}** | "
+        f"{results['rules'][name]['precision']:.2f} | {results['rules'][name]['recall']:.2f} | "
+        f"{met(made['precision'] >= 0.9 and made['recall'] >= 0.8)} |"
+        for name, made in results["classifier"].items()
+        if name != "cpu_seconds"
+    ]
+    return table("| principle | breaches | precision | recall | rules: precision | recall | ≥ 0.9 and ≥ 0.8 |", rows)
 
 
 def constitution() -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+import surefoot.train as _train
 from surefoot._lazy import lazy_names
+from surefoot._moved import MovedFinder
 
 if TYPE_CHECKING:
     from surefoot._version import __version__ as __version__
@@ -31,3 +35,25 @@ if TYPE_CHECKING:
     from surefoot.train.training import Training as Training
 
 __getattr__, __dir__ = lazy_names(__name__)
+
+sys.meta_path.append(MovedFinder())
+
+
+class _CallableTrain(ModuleType):
+    """Deprecated: lets `surefoot.train(rollouts, learner)` work for one more release. Use `training_loop`."""
+
+    def __call__(self, rollouts: Any, learner: Any) -> Any:
+        """Warn and return `training_loop(rollouts, learner)`."""
+        import warnings
+
+        from surefoot.train.loop import training_loop
+
+        warnings.warn(
+            "surefoot.train(...) is now surefoot.training_loop(...); the old name will be removed in the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return training_loop(rollouts, learner)
+
+
+sys.modules[_train.__name__].__class__ = _CallableTrain

@@ -179,3 +179,10 @@ class FiringError(GraphError):
     tick: int = 0
     inputs: Mapping[str, Any] = {}
     """The node's inputs, by port."""
+
+
+class RenamedWarning(FutureWarning):
+    """A name is used that is removed in the next release.
+
+    A `FutureWarning`, because Python shows it by default; a `DeprecationWarning` only in the main program.
+    """

@@ -1,4 +1,4 @@
-// Files that carry a graph: a page, and a PNG picture with the graph in a text chunk. Dropped on the page, they open it.
+// Files that contain a graph: a page, and a PNG picture with the graph in a text chunk. Drop one on the page to open it.
 
 import { ask, enter, get, toast } from "./store";
 import type { Doc } from "./types";
@@ -26,7 +26,7 @@ export async function share(kind: "png" | "html" | "json"): Promise<void> {
 /** Open the graph of a file: JSON, a program, a workflow, or a page or picture that was shared. */
 export async function openFile(file: File): Promise<void> {
   const text = file.name.endsWith(".png") ? graphIn(new Uint8Array(await file.arrayBuffer())) : await file.text();
-  if (!text) return toast(`${file.name} carries no graph`, "error");
+  if (!text) return toast(`${file.name} contains no graph`, "error");
   const doc = await ask<Doc & { notes: string[] }>("import", { name: file.name.replace(/\.[^.]*$/, ""), text });
   if (!doc) return;
   enter(doc);

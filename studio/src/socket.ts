@@ -32,7 +32,7 @@ class Socket {
       for (const [number, { reject, sent }] of this.waiting)
         if (sent) {
           this.waiting.delete(number);
-          reject(new Error("the connection to the studio was lost; look whether the last change is there"));
+          reject(new Error("the connection to the studio was lost; check whether your last change was saved"));
         }
       this.closed(code, ++this.attempts);
       setTimeout(() => this.connect(), this.retry);

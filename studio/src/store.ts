@@ -48,7 +48,7 @@ export interface State {
   compared: string[];
   /** Runs that one click started with several seeds. */
   batch: string[];
-  /** Metrics of the run before, drawn behind those of the current one. */
+  /** Metrics of the previous run, drawn behind those of the current one. */
   previous: Row[];
   tour: number;
   kinds: Record<string, Kind>;

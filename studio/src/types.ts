@@ -67,7 +67,7 @@ export interface CheckFinding {
   port: string;
   message: string;
   nodes: string[];
-  /** What the Fix button would do, in words. */
+  /** Description of what the Fix button would do. */
   fix?: string;
 }
 

@@ -138,9 +138,13 @@ def _serve(requests: socket.socket) -> dict[str, Any]:
             # Who looks for its parent must find the test process.
             while os.getppid() == middle:
                 time.sleep(0.0005)
-            for fd, stream in enumerate(streams):
+            for fd, (name, stream) in enumerate(zip(("stdin", "stdout", "stderr"), streams, strict=True)):
                 os.dup2(stream, fd)
                 os.close(stream)
+                # Opened anew, because an open file has decided what it can do: seek, wait for a full buffer.
+                before, mode, buffering = getattr(sys, name), "w" if fd else "r", 1 if name == "stderr" else -1
+                file = open(fd, mode, buffering, before.encoding, before.errors, closefd=False)  # noqa: SIM115
+                vars(sys).update({name: file, f"__{name}__": file})
             return json.loads(message)
         os.waitpid(between, 0)
         requests.send(receiver.recv(64))

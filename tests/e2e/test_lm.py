@@ -180,20 +180,7 @@ def test_a_reward_model_is_fitted_and_used(place, capsys):
 def test_fine_tuning_makes_the_responses_likelier(place, capsys):
     rows = [{"prompt": f"say {w}", "response": "yes sir"} for w in ("a", "b", "c", "d", "e", "f")]
     Path("rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    words = [
-        "lm",
-        "sft",
-        "--model",
-        "tiny",
-        "--data",
-        "rows.jsonl",
-        "-o",
-        "tuned",
-        "--set",
-        "epochs=4",
-        "--set",
-        "lr=1e-2",
-    ]
+    words = ["lm", "sft", "--model", "tiny", "--data", "rows.jsonl", "-o", "tuned", "--epochs", "4", "--lr", "1e-2"]
     assert main([*words, "--set", "dtype=float32", "--set", "targets=all"]) == 0
     shown = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines() if line.startswith("epoch")]
     assert shown[-1] < shown[0]

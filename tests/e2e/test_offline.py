@@ -41,17 +41,7 @@ def test_minari_takes_the_same_way(expert: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     where = ["--runs", str(expert)]
     assert main(["record", "expert", "--episodes", "2", "--minari", "cartpole/expert-v0", *where]) == 0
-    clone = [
-        "clone",
-        "cartpole/expert-v0",
-        "--env",
-        "CartPole-v1",
-        "--clone",
-        "epochs=2",
-        "--clone",
-        "vf_coef=0",
-        "--quiet",
-    ]
+    clone = ["clone", "cartpole/expert-v0", "--env", "CartPole-v1", "--epochs", "2", "--quiet", "--no-critic"]
     assert main([*clone, *where]) == 0
 
 

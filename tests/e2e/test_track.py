@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.telemetry.foreign.wandb_file import read_wandb
 from surefoot.telemetry.writer import Recorder
 
 
@@ -20,6 +21,7 @@ def test_the_real_wandb_keeps_a_run_offline(tmp_path: Path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     (kept,) = (tmp_path / "wandb" / "wandb").glob("offline-run-*/run-*.wandb")
+    assert list(read_wandb(kept, {}))
     told = kept.read_bytes()
     assert b"train/value_loss" in told
     assert b"ppo" in told

@@ -45,8 +45,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
     }
     if not shared and draw(st.booleans()):
         net["critic_hidden"] = tuple(draw(st.lists(width, max_size=2)))
-    action = draw(st.sampled_from(["discrete", "multi", "gaussian", "squashed"]))
-    net["squash"] = action == "squashed"
+    action = draw(st.sampled_from(["discrete", "multi", "gaussian", "squashed", "gsde"]))
+    net["squash"], net["gsde"] = action == "squashed", action == "gsde"
     ppo: dict[str, Any] = {
         "epochs": draw(st.integers(1, 3)),
         "minibatch_size": draw(st.sampled_from([1, 7, 32, 300])),
@@ -103,6 +103,7 @@ def spaces(shape: dict[str, Any]) -> tuple[dict[str, Box], Any]:
         "multi": MultiDiscrete((3, 1, 12)),
         "gaussian": Box((3,), -1.0, 1.0),
         "squashed": Box((2,), -2.0, 1.0),
+        "gsde": Box((3,), -1.0, 1.0),
     }
     return observation, actions[shape["action"]]
 
@@ -127,7 +128,9 @@ def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
             np.put_along_axis(mask[..., begin : begin + k], one[..., None], True, axis=-1)
             begin += k
     flat = {name: torch.from_numpy(x.reshape(-1, *x.shape[2:])) for name, x in obs.items()}
-    seen = PolicyInput(obs=flat, action_mask=None if mask is None else torch.from_numpy(mask.reshape(-1, options)))
+    context = policy.initial_context(size[0] * size[1])
+    masks = None if mask is None else torch.from_numpy(mask.reshape(-1, options))
+    seen = PolicyInput(obs=flat, action_mask=masks, context=context)
     with torch.no_grad():
         out = policy.act(seen, generator=torch.Generator().manual_seed(shape["seed"]))
     near = lambda x: (x.numpy() + 0.1 * rng.normal(size=x.shape)).astype(np.float32).reshape(size)  # noqa: E731

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.layout import REACH, make_layout
 from surefoot.town.sim.state import begin, make_randomness
-from surefoot.town.sim.tick import tick, welcome
+from surefoot.town.sim.tick import spawn_due_agents, tick
 
 LAYOUTS = {name: make_layout(load_scenario(name)) for name in ("queue_conflict", "kitchen_breakfast", "market_town")}
 
@@ -27,7 +27,7 @@ def test_a_town_stays_a_town(name: str, seed: int, eager: float) -> None:
         assert np.isfinite(outcome.reward).all()
         assert np.abs(outcome.reward).max() <= layout.scenario.rewards.clip
         assert (outcome.reward[~outcome.acted] == 0.0).all()
-        state = welcome(layout, state, rng)
+        state = spawn_due_agents(layout, state, rng)
         check(state, layout)
 
 

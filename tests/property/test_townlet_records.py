@@ -35,7 +35,7 @@ def test_migration_is_total(line: dict[str, Any], version: old.Version, number: 
     again = decode(msgspec.json.encode(update))
     assert again == update
     old.errors(line, version)
-    old.oddities(line, version)
+    old.line_warnings(line, version)
 
 
 @given(LINES, st.sampled_from([1.0, 1.1, 1.2, 1.3, "1.1", None]))

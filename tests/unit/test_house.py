@@ -72,3 +72,10 @@ def test_docs_examples_and_benchmarks_import_nothing_from_the_command_line():
         and re.search(r"(from|import) surefoot\.cli\b", p.read_text(encoding="utf-8"))
     ]
     assert importing == []
+
+
+def test_the_guide_says_how_many_lines_there_are():
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES)
+    found = re.search(r"`src` has ([\d,]+) lines of Python", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert found is not None
+    assert abs(int(found[1].replace(",", "")) - lines) < 0.05 * lines

@@ -136,6 +136,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         _ = surefoot.DQN
 
 
+def test_calling_the_train_package_still_works_and_names_the_loop_function() -> None:
+    import surefoot.train.rundir.rundir
+    from surefoot import train
+
+    assert surefoot.train.rundir.rundir.RunDir
+    with pytest.warns(DeprecationWarning, match=r"surefoot\.training_loop"):
+        assert list(train([], None)) == []
+
+
 def test_importing_surefoot_loads_neither_torch_nor_numpy_nor_gymnasium() -> None:
     assert loaded_after("import surefoot", ("torch", "numpy", "gymnasium")) == "[]"
 

@@ -1,4 +1,7 @@
-"""Names that options (aliases.yaml) and a verb have in earlier systems, translated before the arguments are parsed."""
+"""Earlier names of options (aliases.yaml) and of a verb, translated before the arguments are parsed.
+
+Names of earlier systems and other libraries are accepted silently; a renamed option prints a notice for one release.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +22,26 @@ def verb_name(name: str) -> str:
     return "report" if name == "telemetry view" else name
 
 
-def current_names(verb: str, argv: list[str]) -> list[str]:
-    """Return the arguments of a verb with every option under its current name.
+def current_names(verb: str, argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a verb with every option under its current name, and the notices to print.
 
     The value of an entry in aliases.yaml is a template. `--new` renames the option; `--set key={}` takes over its
     value; `--new value` stands for an option without a value.
     """
     if not any(text.startswith("-") for text in argv):
-        return argv  # saves reading the file
+        return argv, []  # saves reading the file
     table = _table()
-    aliases, optional = (table[section].get(verb, {}) for section in ("aliases", "optional"))
+    silent, renamed = (table[section].get(verb, {}) for section in ("aliases", "renamed"))
+    optional = table["optional"].get(verb, {})
     result: list[str] = []
+    notices: list[str] = []
     words = iter(argv)
     pending = next(words, None)
     while pending is not None:
         text, pending = pending, next(words, None)
         option, equals, value = text.partition("=")
         option = option.replace("_", "-")
-        template = aliases.get(option)
+        template = silent.get(option, renamed.get(option))
         if option in optional and not equals:
             default, values = optional[option]
             result.append(text)
@@ -50,4 +55,7 @@ def current_names(verb: str, argv: list[str]) -> list[str]:
             result += template.format(value).split(" ", 1)
         else:
             result += [word + equals + value for word in template.split()]
-    return result
+        if option in renamed:
+            change = f"is now {renamed[option].format('VALUE')}" if renamed[option] else "has no effect"
+            notices.append(f"{option} {change}; the old name will be removed in the next release")
+    return result, notices

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from surefoot.cli.catalogue import VERBS, listing, nearest, overview
 from surefoot.cli.usage import Usage
-from surefoot.errors import SurefootError
+from surefoot.errors import RenamedWarning, SurefootError
 
 OK, REFUSED, USAGE = 0, 2, 64
 """Exit codes, the same for every verb; 1 means a finding. 64 is EX_USAGE of sysexits.h."""
@@ -49,7 +50,9 @@ def _dispatch(argv: list[str]) -> int:
             return OK
         return _unknown([name, *arguments])
     try:
-        return _run(name, arguments)
+        with warnings.catch_warnings():
+            _show_renames_as_notices(name)
+            return _run(name, arguments)
     except SurefootError as error:
         print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
@@ -74,6 +77,19 @@ def _help(words: list[str]) -> int:
         return OK
     name, _ = split_verb(words)
     return _run(name, ["--help"]) if name in VERBS else _unknown(words)
+
+
+def _show_renames_as_notices(verb: str) -> None:
+    """Print a renamed setting as one line on stderr, without Python's file, line number and source."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            print(f"surefoot {verb}: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 def _print_version() -> int:
@@ -130,7 +146,7 @@ def read_arguments(name: str, argv: list[str]) -> Any:
     from surefoot.cli.helptext import ABOUT, described_by, tidy_options
 
     owner = VERBS[name].load()
-    argv = current_names(name, argv)
+    argv, notices = current_names(name, argv)
     as_json = "--json" in argv
     if as_json and not hasattr(owner, "as_json"):
         raise Usage("this verb has no JSON output; leave --json out")
@@ -143,6 +159,8 @@ def read_arguments(name: str, argv: list[str]) -> Any:
             args=[text for text in argv if text != "--json"],
             config=(tyro.conf.FlagCreatePairsOff,),
         )
+    for notice in notices:
+        print(f"surefoot {name}: {notice}", file=sys.stderr)
     if as_json:
         object.__setattr__(args, "as_json", True)  # argument classes are frozen; `as_json` is their class attribute
     return args

@@ -48,13 +48,13 @@ def check_store(make: Callable[[Path], KeepsEntries], *, kills: int = 5, seed: i
     """
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="surefoot-check-") as folder:
-        for test in (_lasts, _replaces, _all_or_none, _shared):
+        for test in (_check_durability, _check_replacement, _all_or_none, _check_threads):
             try:
                 problems += test(make, Path(folder) / test.__name__)
             except Exception as error:
                 problems.append(f"the store raised in the test {test.__name__.strip('_')}: {error!r}")
         if not problems:
-            problems += _killed(make, Path(folder) / "killed", kills, random.Random(seed))
+            problems += _check_kills(make, Path(folder) / "killed", kills, random.Random(seed))
     return problems
 
 
@@ -62,7 +62,7 @@ def _entry(id: str, body: Any = None) -> Entry:
     return Entry(kind=_KIND, id=id, body={"id": id} if body is None else body, number=0.5, raw=b"\0\xff")
 
 
-def _lasts(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
+def _check_durability(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     store = make(path)
     store.put(_entry("b"), _entry("a"))
     store.put(_entry("c"))
@@ -84,7 +84,7 @@ def _lasts(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     )
 
 
-def _replaces(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
+def _check_replacement(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     store = make(path)
     try:
         store.put(_entry("a", 1))
@@ -116,7 +116,7 @@ def _all_or_none(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     return [] if after == ["next"] else ["after a put that failed, the next put was not stored"]
 
 
-def _shared(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
+def _check_threads(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     store, problems = make(path), list[str]()
 
     def write(thread: int) -> None:
@@ -140,7 +140,7 @@ def _shared(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     return problems[:1] or ([] if stored == 60 else [f"six threads put 60 entries, {stored} exist"])
 
 
-def _killed(make: Callable[[Path], KeepsEntries], path: Path, kills: int, rng: random.Random) -> list[str]:
+def _check_kills(make: Callable[[Path], KeepsEntries], path: Path, kills: int, rng: random.Random) -> list[str]:
     acknowledged: list[str] = []
     for life in range(kills):
         acknowledged += _until_killed(make, path, life, rng)

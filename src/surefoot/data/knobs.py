@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import inspect
 import reprlib
 import textwrap
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar
 
 from surefoot.data.kinds import Kind
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RenamedWarning
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 80
@@ -77,11 +80,19 @@ class Vocabulary:
     """{name: function from its value to {setting: value}}, for names that are more than an alias."""
     hints: Mapping[str, str] = field(default_factory=dict[str, str])
     """{name: why it is rejected}, for names of other libraries that have no counterpart."""
+    former: Mapping[str, str] = field(default_factory=dict[str, str])
+    """{former name: setting}, for renamed settings. They work for one release, with a notice."""
 
     def names(self) -> set[str]:
         """Return every accepted name."""
         names = {name for knob, others in self.knobs.items() for name in (knob, *others)}
-        return names | set(self.meanings)
+        return names | set(self.meanings) | set(self.former)
+
+    def current(self, name: str) -> str:
+        """Return `name`, or with a notice what a setting of this former name is called now."""
+        if name in self.former:
+            warn_renamed(name, self.former[name])
+        return self.former.get(name, name)
 
     def translate(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return `values` by the names of the settings. All names must be known; two names for one setting are an error."""
@@ -89,12 +100,21 @@ class Vocabulary:
         result: dict[str, Any] = {}
         source: dict[str, str] = {}
         for name, value in values.items():
-            meant = self.meanings[name](value) if name in self.meanings else {owner[name]: value}
+            meant = self.meanings[name](value) if name in self.meanings else {owner[self.current(name)]: value}
             for target, its_value in meant.items():
                 if target in source:
                     raise ConfigError(f"{source[target]} and {name} both set {target}; pass one of them")
                 source[target], result[target] = name, its_value
         return result
+
+
+def warn_renamed(former: str, name: str) -> None:
+    """Issue a one-line notice that a setting has a new name, at the first caller outside of this package."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("surefoot."):
+        level, frame = level + 1, frame.f_back
+    message = f"the setting {former} is now {name}; the old name goes in the next release"
+    warnings.warn(message, RenamedWarning, stacklevel=level)
 
 
 def args_section(helps: Mapping[str, str]) -> str:
@@ -110,6 +130,31 @@ def args_section(helps: Mapping[str, str]) -> str:
 def documented(cls: type[C]) -> type[C]:
     """Add the help of every setting to the docstring of a config class."""
     cls.__doc__ = f"{cls.__doc__}\n\n{args_section({x.name: x.metadata['help'] for x in fields(cls)})}\n"
+    return cls
+
+
+def accept_former_names(cls: type[C]) -> type[C]:
+    """Let a config class be constructed and read under the former names in its vocabulary, with a notice."""
+    former, init = cls.vocabulary().former, cls.__init__
+
+    @functools.wraps(init)
+    def construct(self: C, **values: Any) -> None:
+        for old in [name for name in values if name in former]:
+            name, value = former[old], values.pop(old)
+            if name in values:
+                raise ConfigError(f"{old} and {name} both set {name}; pass one of them")
+            warn_renamed(old, name)
+            values[name] = value
+        init(self, **values)
+
+    cls.__init__ = construct
+    for old, name in former.items():
+
+        def read(self: C, old: str = old, name: str = name) -> Any:
+            warn_renamed(old, name)
+            return getattr(self, name)
+
+        setattr(cls, old, property(read))
     return cls
 
 
@@ -179,7 +224,9 @@ class Config:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the config that `to_json` wrote, or any part of it, under any names."""
-        return cls.make(**data)
+        # Files of earlier releases are read without a notice: nobody can rename what is in them.
+        former = cls.vocabulary().former
+        return cls.make(**{former.get(name, name): value for name, value in data.items()})
 
     @classmethod
     def describe(cls) -> list[dict[str, Any]]:

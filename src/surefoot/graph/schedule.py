@@ -184,7 +184,7 @@ def runtime_of(declared: NodeType) -> Any:
     return result
 
 
-def islands(plan: Schedule) -> list[list[str]]:
+def process_groups(plan: Schedule) -> list[list[str]]:
     """Return groups of nodes that share handles and so a process; the first has the trainers and all other nodes."""
     parent = {each.id: each.id for each in plan.firings}
 

@@ -34,6 +34,7 @@ PPO_NAMES = Vocabulary(
         "kl_threshold": lambda value: {"target_kl": None if value in (0, "0", "0.0") else value},
         "normalize_advantage_per_mini_batch": _per_minibatch,
     },
+    former={"steps": "rollout_steps"},
 )
 PPO_HINTS: dict[str, str] = _TABLE["hints"]
 

@@ -20,7 +20,7 @@ from surefoot.data.kinds import (
     optional,
     real,
 )
-from surefoot.data.knobs import Config, Vocabulary, documented, knob, read_texts
+from surefoot.data.knobs import Config, Vocabulary, accept_former_names, documented, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
 from surefoot.learn.minibatches import minibatch_size_for
@@ -49,6 +49,7 @@ def scheduled(within: Interval) -> Kind:
 AT_LEAST_ONE = integer(Interval(1))
 
 
+@accept_former_names
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig(Config):

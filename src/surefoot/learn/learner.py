@@ -203,6 +203,7 @@ class Learner:
                 "scale of the reward"
             )
         restore()
+        # With the same rate the next update would most likely diverge again.
         self.lr_scale *= 0.5
 
     def _common(self, knobs: Knobs, samples: int) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Pace:
         if target is None or not len(table.epoch) or knobs.lr == 0.0:
             return
         kl = float(table.column("approx_kl").mean())
+        # The band of rsl_rl, half to twice the target: inside it the noise of one update does not change the rate.
         if stopped_early or kl > 2.0 * target:
             lr = max(SLOWEST, knobs.lr / FACTOR)
         elif kl < 0.5 * target:

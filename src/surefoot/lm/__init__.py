@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from surefoot._lazy import lazy_names
+from surefoot._moved import warn_moved
 
 if TYPE_CHECKING:
     from surefoot.lm.config import LMConfig as LMConfig
@@ -20,4 +22,11 @@ if TYPE_CHECKING:
     from surefoot.lm.sampling.sampler import generate as generate
     from surefoot.lm.training import LMTraining as LMTraining
 
-__getattr__, __dir__ = lazy_names(__name__)
+_load, __dir__ = lazy_names(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PPOTrainer":  # until the next release
+        warn_moved("surefoot.lm.PPOTrainer", "surefoot.compat.constitutional_ai.PPOTrainer")
+        return import_module("surefoot.compat.constitutional_ai").PPOTrainer
+    return _load(name)

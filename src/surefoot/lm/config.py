@@ -205,6 +205,7 @@ class LMConfig(Config):
         """Return the config of the learner: `base` or defaults for language models, `changes`, and `follow`."""
         # Adapters start at zero and need larger steps; full weights must stay close to the reference.
         lr = 1e-4 if self.train == "lora" else 1e-6
+        # gamma, lam, both clips, vf_coef and epochs are those of TRL's PPOConfig.
         base = base or PPOConfig(
             lr=lr,
             gamma=1.0,

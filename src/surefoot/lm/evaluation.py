@@ -64,6 +64,7 @@ def by_judge(judge: Rewards, one: RewardInputs, other: RewardInputs) -> list[int
 
 def by_person(choose: Chooser, one: RewardInputs, other: RewardInputs, *, seed: int = 0) -> list[int | None]:
     """Return what a person chooses for each prompt, without knowing which model wrote what."""
+    # A drawn order, so that a preference for the first answer favours neither model.
     swapped = np.random.default_rng(seed).random(len(one.prompts)) < 0.5
     results: list[int | None] = []
     for prompt, a, b, swap in zip(one.prompts, one.responses, other.responses, swapped.tolist(), strict=True):

@@ -33,6 +33,7 @@ def net_new(
     first_option: int,
     log_std_low: float,
     log_std_high: float,
+    noise_every: int,
     low: Array | None,
     high: Array | None,
 ) -> Net: ...

@@ -12,9 +12,11 @@ from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
-from surefoot.nets.continuous_heads import GaussianHead, TanhHead
+from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
 from surefoot.nets.kernel_support import containers_of, layers_of, why_not
+
+_KINDS: dict[type, str] = {GaussianHead: "gaussian", TanhHead: "squashed", StateDependentHead: "gsde"}
 
 
 class KernelNet:
@@ -31,9 +33,9 @@ class KernelNet:
         assert not isinstance(layers, str)
         assert policy.flatten is not None
         self.kernel, self.policy, self.flatten = kernel, policy, policy.flatten
-        if isinstance(head, GaussianHead):
+        if isinstance(head, GaussianHead | StateDependentHead):
             low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
-            kind, sizes = "squashed" if isinstance(head, TanhHead) else "gaussian", (head.outputs,)
+            kind, sizes = _KINDS[type(head)], (head.outputs,)
         else:
             kind, sizes, low, high = "categorical", head.choices(), None, None
         self.instruction_set = instruction_set or native.instruction_set()
@@ -49,6 +51,7 @@ class KernelNet:
             first_option=head.start if isinstance(head, DiscreteHead) else 0,
             log_std_low=LOG_STD_RANGE[0],
             log_std_high=LOG_STD_RANGE[1],
+            noise_every=max(0, policy.config.gsde_every),
             low=low,
             high=high,
         )

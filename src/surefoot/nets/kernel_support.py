@@ -12,7 +12,7 @@ from torch.nn.modules import module as torch_module
 from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.continuous_heads import GaussianHead, HybridHead, TanhHead
+from surefoot.nets.continuous_heads import GaussianHead, HybridHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
@@ -48,8 +48,8 @@ def why_not(policy: Policy) -> str | None:
         return f"the kernel does not support memory ({config.memory})"
     if policy.flatten is None:
         return "the kernel does not support images or a critic that sees more than the policy"
-    if type(head) not in (DiscreteHead, MultiDiscreteHead, GaussianHead, TanhHead):
-        kind = "hybrid actions" if isinstance(head, HybridHead) else "beta" if config.beta else "gsde"
+    if type(head) not in (DiscreteHead, MultiDiscreteHead, GaussianHead, TanhHead, StateDependentHead):
+        kind = "hybrid actions" if isinstance(head, HybridHead) else "beta"
         return f"the kernel does not support {kind}"
     if len(head.choices()) > native.kernel.MAX_CHOICES:
         return f"an action has more than {native.kernel.MAX_CHOICES} choices"
@@ -88,7 +88,7 @@ def layers_of(policy: ActorCritic) -> Layers | str:
     for trunk, last, width in ((actor, network.policy_out, outputs), (critic, network.value_out, 1)):
         refuse_broken_chain([*trunk[0::2], last], inputs, width)
     tensors = [x for layer in linear for x in (layer.weight, layer.bias)]
-    if isinstance(policy.head, GaussianHead):
+    if isinstance(policy.head, GaussianHead | StateDependentHead):
         tensors.append(policy.head.log_std)
     actor_widths, critic_widths = ([x.weight.shape[0] for x in trunk[0::2]] for trunk in (actor, critic))
     return Layers(tuple(actor_widths), tuple(critic_widths), shared, name, tensors)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from surefoot._moved import warn_moved
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible
 from surefoot.nets.distributions import Distribution
@@ -140,3 +141,10 @@ def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
         if x.is_floating_point() and bool(x.isnan().any()):
             raise CheckpointCorrupt(f"{name} holds NaN in the checkpoint; resume from an earlier one")
     policy.load_state_dict(loaded)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Seen":
+        warn_moved("surefoot.nets.policy.Seen", "PolicyInput")
+        return PolicyInput
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -53,13 +53,13 @@ def check_backend(
     violations: list[ContractViolation] = []
     first = _Session(make(), spec, weights, violations)
     try:
-        pieces = first.round("each worker returns one piece of its share")
+        pieces = first.collect_round("each worker returns one piece of its share")
         states = first.backend.states()
-        ahead = first.round("each worker returns one piece of its share")
+        ahead = first.collect_round("each worker returns one piece of its share")
         for _ in range(kills):
-            first.hurt(signal.SIGKILL)
+            first.signal_worker(signal.SIGKILL)
         for _ in range(stops):
-            first.hurt(signal.SIGSTOP)
+            first.signal_worker(signal.SIGSTOP)
     finally:
         processes = first.backend.processes
         first.backend.close()
@@ -68,11 +68,13 @@ def check_backend(
         violations.append(ContractViolation("close ends every worker", f"{alive} still run"))
     second = _Session(make(), spec, weights, violations)
     try:
-        again = second.round("a second backend returns pieces too")
-        second.same(pieces, again, "the same seed and weights give the same digits")
+        again = second.collect_round("a second backend returns pieces too")
+        second.require_equal(pieces, again, "the same seed and weights give the same digits")
         second.backend.set_states(states)
         second.serials.clear()  # the next piece is the one that followed the state, and has its serial
-        second.same(ahead, second.round("it continues from a state"), "from a state it continues to the last digit")
+        second.require_equal(
+            ahead, second.collect_round("it continues from a state"), "from a state it continues to the last digit"
+        )
     finally:
         second.backend.close()
     return violations
@@ -89,7 +91,7 @@ class _Session:
     def report(self, promise: str, observed: str) -> None:
         self.violations.append(ContractViolation(promise, observed))
 
-    def round(self, promise: str, between: Callable[[], None] = lambda: None) -> list[Piece]:
+    def collect_round(self, promise: str, between: Callable[[], None] = lambda: None) -> list[Piece]:
         self.version += 1
         self.backend.publish(self.weights, self.version)
         self.backend.ask()
@@ -111,15 +113,17 @@ class _Session:
             )
         return pieces
 
-    def hurt(self, how: signal.Signals) -> None:
+    def signal_worker(self, how: signal.Signals) -> None:
         """Send a signal to the first worker while a piece is pending; all pieces must come, and the loss be reported."""
         process = self.backend.processes[0]
         self.backend.take_losses()
-        pieces = self.round(f"after {how.name} each worker still returns one piece", lambda: os.kill(process, how))
+        pieces = self.collect_round(
+            f"after {how.name} each worker still returns one piece", lambda: os.kill(process, how)
+        )
         losses = self.backend.take_losses()
         # The piece may have been finished before the signal: then the loss shows with the next one.
         if not losses:
-            pieces = self.round(f"after {how.name} each worker still returns one piece")
+            pieces = self.collect_round(f"after {how.name} each worker still returns one piece")
             losses = self.backend.take_losses()
         if len(losses) != 1:
             self.report(f"a worker lost by {how.name} is reported once", f"{losses}")
@@ -131,9 +135,9 @@ class _Session:
             self.violations.append(
                 ContractViolation("a worker that is replaced has ended", f"process {process} still runs")
             )
-        self.round("it continues after a loss")
+        self.collect_round("it continues after a loss")
 
-    def same(self, one: list[Piece], other: list[Piece], promise: str) -> None:
+    def require_equal(self, one: list[Piece], other: list[Piece], promise: str) -> None:
         for a, b in zip(one, other, strict=True):
             if not all(np.array_equal(getattr(a.rollout, n), getattr(b.rollout, n)) for n in ("reward", "log_prob")):
                 self.report(promise, f"worker {a.worker} returned another rollout")

@@ -53,7 +53,7 @@ class RemoteTrials:
         count = self.plan.trials - started_trials(self.study) + self._waiting_heirs()
         return [self._begin(self.study.ask()) for _ in range(count)]
 
-    def heir(self, order: Order) -> Order:
+    def successor(self, order: Order) -> Order:
         """Return a new trial that continues with the weights of `order`'s trial and settings close to its."""
         params = read_params(self.task.space, order["params"])
         moved = nearby(self.task.space, params, self.task.moving, self._rng)
@@ -61,7 +61,7 @@ class RemoteTrials:
         self.study.enqueue_trial(fixed, user_attrs={"parent": order["number"]})
         return self._begin(self.study.ask())
 
-    def judged(self, number: int, rung: int, scores: list[float]) -> None:
+    def record_scores(self, number: int, rung: int, scores: list[float]) -> None:
         """Record the scores of a trial at a rung."""
         if (trial := self._open.get(number)) is None:
             return
@@ -98,10 +98,10 @@ class RemoteTrials:
             judged = self.study._storage.get_trial(trial._trial_id).intermediate_values
             self.study.tell(trial, state=state.PRUNED if judged else state.FAIL)
 
-    def succeeded(self, number: int, heir: int) -> None:
+    def record_successor(self, number: int, successor: int) -> None:
         """Record that a trial was replaced by one that continues with another trial's weights."""
         if number in self._open:
-            self._open[number].set_user_attr("succeeded_by", heir)
+            self._open[number].set_user_attr("succeeded_by", successor)
             self.ended(number, 0)
 
     def close(self) -> None:

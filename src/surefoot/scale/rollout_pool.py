@@ -128,11 +128,11 @@ class RolloutPool:
         return pieces
 
     def states(self) -> list[dict[str, Any]]:
-        return [self._insist(number, "state") for number in range(self.workers)]
+        return [self._call_or_replace(number, "state") for number in range(self.workers)]
 
     def set_states(self, states: Sequence[dict[str, Any]]) -> None:
         for number, state in enumerate(states):
-            self._insist(number, "set_state", state)
+            self._call_or_replace(number, "set_state", state)
             self._generation[number] = int(state["generation"])
 
     def take_losses(self) -> list[str]:
@@ -153,7 +153,7 @@ class RolloutPool:
         self._begun_at[number] = time.monotonic()
         self.pool.workers[number].begin(self._weights, self._version)
 
-    def _insist(self, number: int, command: str, *arguments: Any) -> Any:
+    def _call_or_replace(self, number: int, command: str, *arguments: Any) -> Any:
         """Return the result of a command; if the worker is lost, of its replacement."""
         while True:
             try:

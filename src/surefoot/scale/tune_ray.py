@@ -112,7 +112,7 @@ class Cluster:
             )
 
         def explore(config: dict[str, Any]) -> dict[str, Any]:
-            return {"order": records.heir(config["order"])}
+            return {"order": records.successor(config["order"])}
 
         scheduler = self.tune.schedulers.PopulationBasedTraining(
             time_attr="rung",
@@ -213,7 +213,7 @@ def _listener(tune: Any, records: RemoteTrials) -> Any:
             if result["broken"]:
                 records.broken = result["broken"]
             else:
-                records.judged(result["number"], result["rung"], result["scores"])
+                records.record_scores(result["number"], result["rung"], result["scores"])
 
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
             last = trial.last_result
@@ -229,7 +229,7 @@ def _listener(tune: Any, records: RemoteTrials) -> Any:
                 number = trial.config["order"]["number"]
                 before = current.setdefault(trial.trial_id, number)
                 if before != number:
-                    records.succeeded(before, number)
+                    records.record_successor(before, number)
                     current[trial.trial_id] = number
                 if trial.checkpoint is not None:
                     records.saved(number, Path(trial.checkpoint.path))

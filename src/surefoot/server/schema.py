@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -391,3 +392,14 @@ class ProblemResponse(_Body):
     request_id: str
     pointer: str | UnsetType = UNSET
     """JSON pointer to the invalid part of the body."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return the struct for its former name (`Decision` for `DecisionResponse`), for one release."""
+        for suffix in ("Body", "Response"):
+            if (struct := globals().get(name + suffix)) is not None:
+                warnings.warn(f"schema.{name} is now schema.{name}{suffix}", DeprecationWarning, stacklevel=2)
+                return struct
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

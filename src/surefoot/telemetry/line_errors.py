@@ -38,7 +38,7 @@ class RecordFormat(Protocol):
         """Return the reasons why a line is invalid."""
         ...
 
-    def oddities(self, line: dict[str, Any], version: str, /) -> list[str]:
+    def line_warnings(self, line: dict[str, Any], version: str, /) -> list[str]:
         """Return warnings about a valid line."""
         ...
 

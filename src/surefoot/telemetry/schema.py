@@ -6,10 +6,11 @@ Within 2.x a change may only add optional fields and kinds: readers ignore field
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -270,3 +271,12 @@ def decode(line: bytes) -> Record:
 
 SINCE: dict[str, str] = {}
 """{"kind.field" or "m.number": version} of additions after 2.0."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return the struct for its former name (`UpdateRecord` for `Update`), for one release."""
+        if (struct := globals().get(f"{name}Record")) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"schema.{name} is now schema.{name}Record", DeprecationWarning, stacklevel=2)
+        return struct

@@ -233,7 +233,7 @@ class _Checker:
         if line[-1:] != b"\n":
             self._add(number, f"torn: {len(line)} bytes without a line end; the writer was killed here")
         if self._strict:
-            for message in foreign.oddities(flat, version):
+            for message in foreign.line_warnings(flat, version):
                 self._add(number, f"{version}: {message}", "warning")
 
     def _add(self, number: int, message: str, weight: Weight = "error") -> None:

@@ -23,30 +23,41 @@ DEFAULT_TOTAL_STEPS = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What is trained, how, for how long, and how often it is evaluated and saved."""
+    """Everything that defines a run, as one value that can be written as JSON. `make_spec` fills it from a preset.
+
+    Args:
+        env: Id of the environment, or module:function.
+        env_kwargs: Arguments of the environment's constructor.
+        backend: Implementation of the environment.
+        preset: Name of the preset that the settings started from.
+        total_steps: Env steps to train for.
+        ppo: Settings of the learner.
+        net: Settings of the network.
+        collect: Settings of collection: scaling, curiosity, worker processes.
+        eval_every: Env steps between evaluations; 0 for none.
+        eval_episodes: Episodes per evaluation.
+        checkpoint_every: Env steps between checkpoints.
+        keep_checkpoints: Number of recent checkpoints that are kept, besides the best.
+        rollouts: Where rollouts are collected: "here" (this process), "local:N" or "ray:N@ADDRESS".
+        learners: Processes that learn together, each from its share of the streams.
+        overlap: Whether remote workers collect with the previous policy while the learner learns.
+    """
 
     env: str
     env_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
     backend: Backend = "auto"
-    """Implementation of the env."""
     preset: str
-    """Name of the preset that the settings started from."""
     total_steps: int
     ppo: PPOConfig
     net: NetConfig
     collect: CollectConfig
     eval_every: int
-    """Env steps between evaluations; 0 for none."""
     eval_episodes: int = 10
     checkpoint_every: int
-    """Env steps between checkpoints."""
     keep_checkpoints: int = 3
     rollouts: str = "here"
-    """Where rollouts are collected: "here" is this process; others are described in `surefoot.scale`."""
     learners: int = 1
-    """Processes that learn together, each from its share of the streams."""
     overlap: bool = False
-    """Whether remote workers collect with the previous policy while the learner learns."""
 
     def __post_init__(self) -> None:
         for name, least in (("total_steps", 1), ("eval_every", 0), ("eval_episodes", 1), ("checkpoint_every", 1)):

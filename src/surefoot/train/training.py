@@ -124,6 +124,7 @@ class Training:
             self._losses += lost
         if isinstance(self.world, Counting):
             rollout.stats.update(self.world.take_counts())
+        rollout.stats.update(self.diagnostics.examine(rollout, self.learner.updates))
         if self.diagnostics.due(self.learner.updates):
             rollout.stats.update(self.diagnostics.measure(rollout))
         else:

@@ -239,7 +239,7 @@ function Flow() {
       const kind = kinds[node.type];
       const { inputs, outputs } = portsOf(node, kinds, doc?.graph.graphs);
       const into = wired.get(id) ?? [];
-      // While a wire is drawn, every input that it fits must be there to drop it on.
+      // While a wire is drawn, every compatible input must be visible as a drop target.
       const shown = inputs.filter((port) => count <= SMALL || !port.optional || into.includes(port.name) || inputs.length <= 4 || id === chosen[0] || fit?.[`${id}.${port.name}`]?.ok);
       const data: CardData = {
         id,

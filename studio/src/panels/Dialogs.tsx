@@ -92,7 +92,7 @@ function Add() {
   });
   const [words, setWords] = useState("");
   const choices = useMemo(() => {
-    // Of a wire that was dropped on the canvas: nodes with an input of its type before those that take anything.
+    // For a wire that was dropped on the canvas: nodes with an input of its type come before those that accept any type.
     const rank = (each: Kind) => (!kind || kind === "any" ? 0 : each.inputs.some((p) => p.type.kind === kind) ? 0 : each.inputs.some((p) => p.type.kind === "any") ? 1 : 2);
     const list = matchingKinds(kinds, words).filter((each) => rank(each) < 2);
     return list.sort((a, b) => rank(a) - rank(b)).map((each) => ({ key: each.name, label: each.name, note: each.summary }));
@@ -287,7 +287,7 @@ function Share() {
   const kinds: ["png" | "html" | "json", string][] = [["png", "PNG picture"], ["html", "HTML page"], ["json", "JSON"]];
   return (
     <Frame title="Share this graph">
-      <p className="quiet">Each file carries the graph. Dropped on the page of the studio, it opens.</p>
+      <p className="quiet">Each file contains the graph. Drop it on the page of the studio to open it.</p>
       <div className="row">
         {kinds.map(([kind, words]) => (
           <button type="button" key={kind} onClick={() => void share(kind).then(close)}>{words}</button>

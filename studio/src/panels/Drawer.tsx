@@ -90,7 +90,7 @@ function Curves() {
   const metrics = useStudio((s) => s.metrics);
   if (rows.length === 0) return <p className="quiet pad">Metrics of every update are drawn here. The healthy range is shaded; values that are not finite are marked in red.</p>;
   const x = rows.map((r) => r.env_steps ?? 0);
-  // The run before at the same steps: the last value up to each of them.
+  // The previous run at the same steps: its last value up to each of them.
   const before = (name: string): (number | null)[] => {
     let n = -1;
     return x.map((steps) => {

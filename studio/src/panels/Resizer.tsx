@@ -2,7 +2,7 @@ import { type Panels, setPanels, useStudio } from "../store";
 
 const LIMITS: Record<keyof Panels, [least: number, most: number, usual: number]> = { left: [140, 340, 172], right: [220, 640, 276], bottom: [120, 520, 236] };
 
-/** Draw the border of a panel to resize it; a double click or Enter collapses it and brings it back. */
+/** Drag the border of a panel to resize it; a double click or Enter collapses it and brings it back. */
 export function Resizer({ panel }: { panel: keyof Panels }) {
   const size = useStudio((s) => s.panels[panel]);
   const [least, most, usual] = LIMITS[panel];

@@ -156,11 +156,12 @@ def test_a_dry_run_prints_what_config_reads_back(capsys, tmp_path):
     assert again.splitlines()[1:] == out.splitlines()[1:]
 
 
-def test_a_setting_that_could_mean_two_things_is_refused_with_both(capsys):
-    assert main(["train", "CartPole-v1", "--set", "steps=16", "--dry-run"]) == 2
-    err = capsys.readouterr().err
-    assert "rollout_steps" in err
-    assert "length of a run" in err
+def test_a_renamed_setting_is_one_line_on_stderr(capsys):
+    argv = ["train", "CartPole-v1", "--set", "steps=16", "--dry-run"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert err == "surefoot train: the setting steps is now rollout_steps; the old name goes in the next release\n"
+    assert "rollout_steps: 16" in out
 
 
 def test_include_says_where_the_header_for_worlds_in_c_is(capsys):

@@ -1,6 +1,6 @@
 """Which nodes share a process."""
 
-from surefoot.graph.schedule import islands, schedule
+from surefoot.graph.schedule import process_groups, schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
 
@@ -15,8 +15,8 @@ def small(**changes) -> Graph:
 
 
 def test_what_shares_a_handle_shares_a_process() -> None:
-    assert [sorted(ids) for ids in islands(schedule(small()))] == [
+    assert [sorted(ids) for ids in process_groups(schedule(small()))] == [
         ["action", "agent", "either", "print", "trainer"],
         ["env", "step"],
     ]
-    assert len(islands(schedule(template("multi_env")))) == 4
+    assert len(process_groups(schedule(template("multi_env")))) == 4

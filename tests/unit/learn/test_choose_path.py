@@ -67,7 +67,7 @@ def test_the_kernel_supports_the_standard_policy(policy):
     [
         (Own(OBS, Discrete(2)), "custom network"),
         (ActorCritic(OBS, Discrete(2), torso=Torso()), "custom network"),
-        (ActorCritic(OBS, REACH, NetConfig(gsde=True)), "does not support gsde"),
+        (ActorCritic(OBS, REACH, NetConfig(beta=True)), "does not support beta"),
         (ActorCritic(OBS, Discrete(2), NetConfig(activation="gelu")), "does not support the activation gelu"),
         (ActorCritic(OBS, Discrete(2), NetConfig(hidden=(4,) * 9)), "more than 8 hidden layers"),
         (ActorCritic(OBS, MultiDiscrete((2,) * 65)), "more than 64 choices"),
@@ -75,7 +75,7 @@ def test_the_kernel_supports_the_standard_policy(policy):
         (frozen(), "frozen"),
         (changed(), "layers of the policy were replaced"),
     ],
-    ids=["subclass", "torso", "gsde", "gelu", "deep", "choices", "double", "frozen", "changed"],
+    ids=["subclass", "torso", "beta", "gelu", "deep", "choices", "double", "frozen", "changed"],
 )
 def test_a_policy_that_the_kernel_does_not_support_takes_the_torch_path_with_the_reason(policy, reason):
     assert reason in str(why_not(policy))

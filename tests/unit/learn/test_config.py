@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RenamedWarning
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.schedule import Linear, Piecewise, StepDecay
@@ -169,6 +171,35 @@ def test_make_takes_any_names_and_text():
 def test_the_constructor_takes_own_names_only():
     with pytest.raises(TypeError, match="learning_rate"):
         PPOConfig(learning_rate=1e-3)  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: PPOConfig(steps=16),  # pyright: ignore[reportCallIssue]  # the former name of rollout_steps
+        lambda: PPOConfig.make(steps="16"),
+        lambda: PPOConfig().replace(steps=16),
+    ],
+)
+def test_the_former_name_of_a_setting_works_with_a_notice(build: Callable[[], PPOConfig]):
+    with pytest.warns(RenamedWarning, match="the setting steps is now rollout_steps"):
+        assert build().rollout_steps == 16
+
+
+def test_the_former_name_can_be_read_with_a_notice():
+    with pytest.warns(RenamedWarning, match="rollout_steps"):
+        assert PPOConfig(rollout_steps=16).steps == 16  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_former_name_beside_the_new_one_is_refused():
+    with pytest.raises(ConfigError, match="steps and rollout_steps both set rollout_steps"):
+        PPOConfig(steps=16, rollout_steps=32)  # pyright: ignore[reportCallIssue]
+
+
+def test_files_of_earlier_releases_are_read_without_a_notice():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PPOConfig.from_json({"steps": 16}).rollout_steps == 16
 
 
 def test_a_preset_gives_way_to_what_is_named():

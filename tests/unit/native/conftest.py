@@ -64,6 +64,7 @@ class Net:
             sizes=self.sizes,
             first_option=self.first_option,
             log_std_low=-20.0,
+            noise_every=0,
             log_std_high=2.0,
             low=low if bounded else None,
             high=high if bounded else None,

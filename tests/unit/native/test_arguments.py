@@ -118,6 +118,7 @@ def calls(net_of) -> dict[str, Arguments]:
             "first_option": 0,
             "log_std_low": -20.0,
             "log_std_high": 2.0,
+            "noise_every": 0,
             "low": np.full(2, -1, F),
             "high": np.full(2, 1, F),
         },

@@ -5,6 +5,7 @@ import torch
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import CheckpointIncompatible
+from surefoot.nets import policy as policies
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import PolicyInput, load_weights
@@ -32,3 +33,10 @@ def test_a_missing_weight_is_named():
     weights.pop("network.value_out.bias")
     with pytest.raises(CheckpointIncompatible, match="network.value_out.bias is absent in the checkpoint"):
         load_weights(a_policy(0), weights)
+
+
+def test_the_old_name_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="PolicyInput"):
+        assert policies.Seen is PolicyInput
+    with pytest.raises(AttributeError, match="no attribute 'Heard'"):
+        policies.Heard  # noqa: B018

@@ -44,9 +44,9 @@ def test_as_many_trials_are_handed_out_as_were_planned_and_the_first_is_the_base
 def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path: Path):
     book = a_book(tmp_path)
     for order in [asked(book), asked(book)]:
-        book.judged(order["number"], 1, [1.0, 3.0])
-    book.judged(0, 2, [4.0, 4.0])
-    book.judged(0, 3, [5.0, 7.0])
+        book.record_scores(order["number"], 1, [1.0, 3.0])
+    book.record_scores(0, 2, [4.0, 4.0])
+    book.record_scores(0, 3, [5.0, 7.0])
     book.ended(0, 3, seconds=1.5)
     book.ended(1, 1)
     book.ended(asked(book)["number"], 0, why="the worker was lost")
@@ -62,14 +62,14 @@ def test_a_rung_that_comes_again_after_a_worker_was_lost_is_told_once(tmp_path: 
     book.on_score = lambda number, rung, score: told.append((number, rung))
     asked(book)
     for rung in (1, 2, 1, 2, 3):
-        book.judged(0, rung, [1.0, 1.0])
+        book.record_scores(0, rung, [1.0, 1.0])
     assert told == [(0, 1), (0, 2), (0, 3)]
 
 
 def test_what_was_under_way_is_tried_again_from_its_checkpoint(tmp_path: Path):
     book = a_book(tmp_path, trials=2)
     order = asked(book)
-    book.judged(0, 1, [2.0, 2.0])
+    book.record_scores(0, 1, [2.0, 2.0])
     book.saved(0, tmp_path / "ray" / "0000" / "checkpoint_000000")
     book.close()
     assert book.unfinished
@@ -89,26 +89,26 @@ def test_an_heir_has_settings_close_to_its_parent_s_and_is_no_new_member(tmp_pat
     members = book.population()
     assert [order["number"] for order in members] == [0, 1, 2, 3]
     for order in members:
-        book.judged(order["number"], 1, [float(order["number"])] * 2)
-    heir = book.heir(members[3])
-    book.succeeded(0, heir["number"])
-    assert heir["params"]["kind"] == members[3]["params"]["kind"]  # it may not move
-    assert heir["params"]["lr"] != members[3]["params"]["lr"]
-    book.judged(heir["number"], 2, [9.0, 9.0])
+        book.record_scores(order["number"], 1, [float(order["number"])] * 2)
+    successor = book.successor(members[3])
+    book.record_successor(0, successor["number"])
+    assert successor["params"]["kind"] == members[3]["params"]["kind"]  # it may not move
+    assert successor["params"]["lr"] != members[3]["params"]["lr"]
+    book.record_scores(successor["number"], 2, [9.0, 9.0])
     assert states(book) == ["PRUNED", "RUNNING", "RUNNING", "RUNNING", "RUNNING"]
     row = search_result(book.study, book.task.space, []).trials[4]
     assert (row["parent"], row["from_rung"], row["rungs"]) == (3, 1, {"2": 9.0})
     book.close()
     resumed = a_book(tmp_path, trials=4, scheduler="pbt").population()
-    assert [order["params"] for order in resumed] == [*[m["params"] for m in members[1:]], heir["params"]]
+    assert [order["params"] for order in resumed] == [*[m["params"] for m in members[1:]], successor["params"]]
 
 
 def test_a_member_that_diverged_has_no_score_and_is_not_complete(tmp_path: Path):
     book = a_book(tmp_path, trials=1, scheduler="pbt")
     book.population()
-    book.judged(0, 1, [1.0, 1.0])
-    book.judged(0, 2, [float("-inf")] * 2)
-    book.judged(0, 3, [float("-inf")] * 2)
+    book.record_scores(0, 1, [1.0, 1.0])
+    book.record_scores(0, 2, [float("-inf")] * 2)
+    book.record_scores(0, 3, [float("-inf")] * 2)
     book.ended(0, 3, why="the weights left the finite")
     assert states(book) == ["PRUNED"]
     assert book.study.trials[0].intermediate_values == {1: 1.0}

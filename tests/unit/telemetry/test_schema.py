@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from surefoot.learn.report import UpdateReport
+from surefoot.telemetry import schema
 from surefoot.telemetry.schema import (
     METRICS,
     EpisodeRecord,
@@ -113,3 +114,10 @@ def test_a_severity_that_is_none_is_refused():
             b'{"kind":"finding","v":"2.0.0","run":"r","seq":9,"t":6,"env_steps":80,"updates":10,"rule":"R03",'
             b'"severity":"bad","title":"x"}'
         )
+
+
+def test_a_struct_is_found_by_its_former_name_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"schema\.UpdateRecord"):
+        assert getattr(schema, "Update") is schema.UpdateRecord  # noqa: B009  the name that type checkers do not know
+    with pytest.raises(AttributeError, match="Nothing"):
+        getattr(schema, "Nothing")  # noqa: B009

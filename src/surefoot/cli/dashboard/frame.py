@@ -14,7 +14,7 @@ from surefoot.cli.dashboard.history import RunHeader, RunHistory
 from surefoot.cli.dashboard.metric_ranges import Level, MetricReading, out_of_range
 from surefoot.cli.dashboard.numbers import duration, number
 from surefoot.cli.dashboard.text_boxes import Line, box, fit, length, spread, wrap
-from surefoot.telemetry.doctor.findings import gravity, patch_text
+from surefoot.telemetry.doctor.findings import patch_text, severity_rank
 
 ACCENT = "bold cyan"
 ROLE_STYLES: dict[Role, str] = {
@@ -253,7 +253,7 @@ def _run_lines(header: RunHeader, width: int) -> list[Line]:
 def _finding_lines(history: RunHistory) -> list[Line]:
     """Return the open findings of the doctor with their remedy, the most serious first."""
     lines: list[Line] = []
-    for finding in sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity))):
+    for finding in sorted(history.findings.values(), key=lambda f: (not f.primary, -severity_rank(f.severity))):
         level: Level = "warn" if finding.severity == "warn" else "bad"
         text = f"{DOTS[level]} {finding.rule} {finding.title}, since update {finding.since_update:,}"
         remedy: Line = [(f"   {patch_text(finding.patch)}", "cyan")] if finding.patch else []

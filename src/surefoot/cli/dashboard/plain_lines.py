@@ -8,7 +8,7 @@ from typing import TextIO
 from surefoot.cli.dashboard.history import RunHeader, RunHistory, evaluation_sentence
 from surefoot.cli.dashboard.metric_ranges import out_of_range
 from surefoot.cli.dashboard.numbers import duration, number
-from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.doctor.findings import severity_rank
 from surefoot.train.progress_event import Moment
 
 EVERY_SECONDS, EVERY_SHARE = 1.0, 0.01
@@ -117,18 +117,18 @@ def summary(history: RunHistory, ending: str) -> list[tuple[str, str]]:
     run, saved = history.header.run_dir, history.checkpoint
     checkpoint = "none saved by this process" if saved is None else f"{run}/checkpoints/{saved:06}"
     lines = [("ending", ending), *_results(history)]
-    findings = sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity)))
+    findings = sorted(history.findings.values(), key=lambda f: (not f.primary, -severity_rank(f.severity)))
     if findings:
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
         lines.append(("doctor", f"{findings[0].title}{more}: surefoot doctor {shlex.quote(run)}"))
-    return [
-        *lines,
-        ("checkpoint", checkpoint),
-        ("next", f"surefoot eval {shlex.quote(run)}"),
-        ("", f"surefoot play {run}"),
-        ("", f"surefoot resume {shlex.quote(run)}"),
-        *([("", f"open {run}/report.html")] if history.header.recorded else []),
-    ]
+    verbs = (
+        ("prompts eval", "prompts report")
+        if history.header.env == "surefoot/Prompts-v0"
+        else ("eval", "play", "resume")
+    )
+    commands = [f"surefoot {verb} {shlex.quote(run)}" for verb in verbs]
+    commands += [f"open {run}/report.html"] if history.header.recorded else []
+    return [*lines, ("checkpoint", checkpoint), *zip(["next", *[""] * len(commands)], commands, strict=False)]
 
 
 def _results(history: RunHistory) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -12,10 +12,12 @@ import tyro
 from surefoot.cli.dashboard.numbers import number
 from surefoot.cli.options import Settings, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
+    from surefoot.telemetry.foreign.logs import ForeignLog
+    from surefoot.train.diagnose.run_probe import ProbeAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,27 +25,33 @@ class DoctorArgs:
     """Diagnose a run: list problems with their evidence, likely causes and the settings to try, causes before effects.
 
         surefoot doctor first
+        surefoot doctor first --probe
+        surefoot doctor logs/PPO_1
         surefoot doctor seed0 seed1 seed2
         surefoot doctor lint Pendulum-v1 --set gamma=1
         surefoot doctor probe --policy my_nets:policy
 
-    `surefoot doctor RUN` reads the telemetry of a finished or running run. `surefoot doctor lint ENV` checks settings
+    `surefoot doctor RUN` reads the telemetry of a finished or running run; --probe also plays its environment, for what
+    the record cannot tell, and tries the settings it suggests for a few seconds. `surefoot doctor lint ENV` checks settings
     before a run. `surefoot doctor probe` trains on tiny environments with known answers, in seconds, with your own policy
     (--policy) and also in your own environment (--env). Exit code 1 if there is a finding more serious than advice.
     """
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
-    """Directories or names of runs, or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
+    """Directories or names of runs, or .ndjson files; several are compared as seeds. Or a log of Stable-Baselines3, CleanRL,
+    RLlib or W&B (progress.csv, events of TensorBoard, result.json, run-ID.wandb), or its directory. Or: lint ENV. Or: probe."""
     rules: Path | None = None
     """YAML file of additional rules; a rule with the id of a shipped rule replaces it."""
     strict: bool = False
     """Treat advice (info) and resolved problems as findings too."""
+    probe: bool = False
+    """Play the run's environment for some thousand steps to test actions, observations, rewards and values."""
     set: Settings = ()
     """lint: a setting as in `surefoot train`; repeatable."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
     """probe: function that builds your policy from an environment (default: the standard policy)."""
     env: str | None = None
-    """probe: an environment to test as well, as an id or module:function."""
+    """probe: an environment to test as well, as an id or module:function. --probe: the environment of a run, if it is code."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -56,11 +64,21 @@ class DoctorArgs:
         return self._runs()
 
     def _runs(self) -> int:
-        from surefoot.telemetry.doctor.doctor import examine, seed_spread
+        from surefoot.telemetry.doctor.doctor import examine, examine_records, seed_spread
         from surefoot.telemetry.doctor.rules import read_rules, shipped_rules
 
         rules = shipped_rules() if self.rules is None else read_rules(self.rules)
-        results = {name: examine(self._record(name), rules) for name in self.runs_or_word}
+        logs = {name: log for name in self.runs_or_word if (log := _foreign_log(name)) is not None}
+        results = {
+            name: examine_records(logs[name].records(), rules) if name in logs else examine(self._record(name), rules)
+            for name in self.runs_or_word
+        }
+        answers: dict[str, list[ProbeAnswer]] = {name: [] for name in results}
+        if self.probe:
+            for name in results:
+                if name in logs:
+                    raise Usage(f"--probe plays the environment of a Surefoot run; {name} is a log of another library")
+                answers[name], results[name] = self._play(name, results[name])
         spread = seed_spread([e.final_return for e in results.values() if e.final_return is not None], rules)
         if self.as_json:
             runs = {
@@ -69,6 +87,7 @@ class DoctorArgs:
                     "env_steps": e.env_steps,
                     "findings": [f.to_json() for f in e.findings],
                     "explains": {root: [f.rule for f in below] for root, below in e.tree.items() if below},
+                    **({"probe": [asdict(answer) for answer in answers[name]]} if self.probe else {}),
                 }
                 for name, e in results.items()
             }
@@ -76,12 +95,33 @@ class DoctorArgs:
         else:
             for name, examination in results.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
+                if name in logs:
+                    log = logs[name]
+                    print(
+                        f"\n  read {log.kind}, {len(log.rows):,} rows. It has no numbers about {'; '.join(log.missing())}."
+                    )
+                if answers[name]:
+                    print("\n  probe")
+                    print("\n".join(f"    {each.question} {each.answer}" for each in answers[name]))
             if spread is not None:
                 print("\n".join(["", f"over {len(results)} runs", *finding_lines(spread)]))
         return 1 if any(self._counts(f) for e in results.values() for f in e.findings) else 0
 
+    def _play(self, name: str, examination: Examination) -> tuple[list[ProbeAnswer], Examination]:
+        """Return the probe's answers about a run, and its examination with what they add."""
+        from surefoot.train.diagnose.run_probe import probe_environment, try_remedy, with_probe
+        from surefoot.train.rundir.open_run import load_run_policy
+
+        training, _ = load_run_policy(run_directory(name), "latest", self.env)
+        answers, stats = probe_environment(training)
+        examination = with_probe(examination, stats, training.spec, examination.rules)
+        first = next((f for f in examination.findings if f.primary), None)
+        tried = None if first is None else try_remedy(training.spec, training.make, first)
+        training.world.close()
+        return [*answers, *([] if tried is None else [tried])], examination
+
     def _counts(self, finding: Finding) -> bool:
-        return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)
+        return self.strict or (finding.status == "open" and severity_rank(finding.severity) > 0)
 
     def _record(self, name: str) -> Path:
         path = Path(name)
@@ -121,6 +161,17 @@ class DoctorArgs:
                 if not result.passed:
                     print("\n".join(f"        possible cause: {cause}" for cause in result.causes))
         return 0 if all(result.passed for result in results) else 1
+
+
+def _foreign_log(name: str) -> ForeignLog | None:
+    """Return the log of another library at a path; None if it is a run or a record of Surefoot."""
+    from surefoot.telemetry.foreign.logs import find_log, read_log
+
+    path = Path(name)
+    if not path.exists() or (path.is_dir() and ((path / "run.json").exists() or (path / "telemetry.ndjson").exists())):
+        return None
+    found = find_log(path)
+    return None if found is None else read_log(found)
 
 
 def lines(name: str, examination: Examination, *, strict: bool = False) -> list[str]:

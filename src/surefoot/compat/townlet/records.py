@@ -108,7 +108,7 @@ def errors(line: Flat, version: Version) -> list[str]:
     return problems
 
 
-def oddities(line: Flat, version: Version) -> list[str]:
+def line_warnings(line: Flat, version: Version) -> list[str]:
     """Return warnings: unknown keys, numbers out of range, a missing version."""
     problems: list[str] = []
     if "telemetry_version" not in line:

@@ -18,7 +18,7 @@ from surefoot.decide.core.store import DecisionStore, MemoryStore
 from surefoot.decide.encoders.encoder import Cached, Encoder
 from surefoot.decide.evaluation.log_replay import compare
 from surefoot.decide.policy.calibration import Calibration
-from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, OptionChoice, Residual, ZeroShot
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.policy.replay import ReplayChooser
@@ -36,6 +36,14 @@ _CHOOSERS: dict[str, type[Any]] = {
     "nearest": ZeroShot,
 }
 CHOOSERS = tuple(_CHOOSERS)
+# Below one half an answer is more often wrong than right.
+_ABSTAIN_BELOW = 0.5
+# Share of past successes that refusing at this score may have lost.
+_MOST_LOST = 0.0025
+# Before that, queries with a low score are what the policy learns from: refusing them cost up to 4 points of success.
+_OUTCOMES_PER_OPTION = 20
+# Share of the refused queries that are answered; without them nothing would ever be learned about such queries.
+_ANSWER_ANYWAY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +55,11 @@ class AgentConfig:
     low: float = 0.0
     high: float = 1.0
     """Range of rewards; they are scaled to 0 … 1 for learning."""
-    abstain_below: float = 0.0
-    """Answer "none of these" where the best candidate's calibrated success rate is below this; 0 never does."""
+    abstain_below: float | None = None
+    """Answer "none of these" if the expected success rate is below this; 0 never does.
+
+    None: below 0.3, as soon as there are 20 outcomes per option, if at most 1 % of the past successes had so low a score: a
+    policy that is still learning must try. One such query in ten is answered nevertheless, so that wrong refusals are noticed."""
     remembered: int = 10_000
     """Capacity for open decisions, and for finished ones that `explain` searches."""
     extra: int = 0
@@ -137,10 +148,16 @@ class Agent:
         names = self.options.allowed(allowed)
         scene = self.options.scene(query, names, extra)
         choice = self.chooser.choose(scene, self._generator, greedy=greedy)
-        confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
+        confidence = self.calibration(choice.score)
+        below = self.config.abstain_below
+        abstain = confidence < (_ABSTAIN_BELOW if below is None else below)
+        if abstain and below is None:
+            abstain = self._may_abstain(choice)
+            if abstain and not greedy and self._generator.random() < _ANSWER_ANYWAY:
+                abstain, choice = False, replace(choice, probability=choice.probability * _ANSWER_ANYWAY)
         return DecisionRecord(
             id=id or uuid.uuid4().hex,
-            name=None if confidence < self.config.abstain_below else names[choice.at],
+            name=None if abstain else names[choice.at],
             names=names,
             scene=scene,
             choice=choice,
@@ -148,6 +165,11 @@ class Agent:
             encoder=self.encoder.name,
             text=text,
         )
+
+    def _may_abstain(self, choice: OptionChoice) -> bool:
+        """Return whether enough is known to refuse, and whether it would have lost few of the past successes."""
+        enough = self.calibration.outcomes >= _OUTCOMES_PER_OPTION * len(self.options)
+        return enough and self.calibration.lost(choice.score) < _MOST_LOST
 
     def decide(self, text: str, *, id: str | None = None, **options: Any) -> DecisionRecord:
         """Choose one of the allowed options; the outcome is expected under the record's id.
@@ -214,7 +236,7 @@ class Agent:
         with self._lock:
             self._open.pop(record.id, None)
             if len(choice.worth):
-                self.calibration.add(float(choice.worth[choice.at]), reward)
+                self.calibration.add(choice.score, reward, choice.weight)
         self._past.add(record, self.encoder.dim, reward)
 
     def learn(self, force: bool = False) -> UpdateReport | None:

@@ -29,7 +29,7 @@ class Explanation:
     chosen: str | None
     confidence: float
     exploration: float
-    """Share of decisions like this one in which another candidate than the favourite is tried."""
+    """Share of decisions like this one in which another candidate than the most probable one is chosen."""
     explored: bool
     """True if this decision was one of them."""
     candidates: list[dict[str, Any]]
@@ -42,8 +42,12 @@ class Explanation:
             f"  {c['name']:<16} description {c['prior']:+.3f}  outcomes {c['learned']:+.3f}  → {c['probability']:.1%}"
             for c in self.candidates[:5]
         ]
-        lines.append(f"  tries another than its favourite in {self.exploration:.1%} of such cases")
-        lines += [f"  {n.similarity:.2f} like “{n.text[:50]}”: {n.name}, reward {n.reward:.2f}" for n in self.nearest]
+        lines.append(
+            f"  explores (chooses another than the most probable option) in {self.exploration:.1%} of such cases"
+        )
+        lines += [
+            f"  similarity {n.similarity:.2f}: “{n.text[:50]}” → {n.name}, reward {n.reward:.2f}" for n in self.nearest
+        ]
         return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -89,6 +90,7 @@ class DecisionRecord:
             "at": choice.at,
             "probability": choice.probability,
             "value": choice.value,
+            "score": choice.score,
             "version": choice.version,
         }
 
@@ -102,6 +104,7 @@ class DecisionRecord:
             at=int(values["at"]),
             probability=float(values["probability"]),
             value=float(values["value"]),
+            confidence=float(values.get("score", math.nan)),  # records of the first release have none
             version=int(values["version"]),
             **{name: arrays[name] for name in _CHOICE},
         )

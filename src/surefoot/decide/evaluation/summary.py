@@ -44,10 +44,20 @@ def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300,
         "tools": per_option(rows),
         "confusion": confusion(known),
         "matrix": matrix(known),
-        "calibration": [[float(x), float(y)] for x, y in calibration.curve()],
+        "calibration": [[float(x), float(y)] for x, y in calibration.curve()[calibration.count > 0]],
         "calibration_error": calibration.error(),
+        "risk_coverage": risk_coverage(np.array([row["confidence"] for row in rows]), reward),
         "explored": float(np.mean([row["probability"] < 0.5 for row in rows])) if rows else 0.0,
     }
+
+
+def risk_coverage(confidence: np.ndarray, reward: np.ndarray) -> list[tuple[float, float]]:
+    """Return (coverage, risk), at most 20 points: the error rate if only the share with the highest confidence is answered."""
+    if not len(reward):
+        return []
+    failures = np.cumsum(1.0 - reward[np.argsort(-confidence, kind="stable")])
+    counts = np.unique(np.linspace(0, len(reward), min(POINTS, len(reward)) + 1).astype(int))[1:]
+    return [(float(n / len(reward)), float(failures[n - 1] / n)) for n in counts]
 
 
 def curve(reward: np.ndarray) -> list[tuple[int, float]]:
@@ -135,6 +145,7 @@ def page_of(summary: dict[str, Any], title: str) -> str:
         _curve_section(summary),
         _regret_section(summary),
         _calibration_section(summary),
+        _coverage_section(summary),
         html.section("Most frequent mistakes", "" if mistakes else "None known.", mistake_table, id="mistakes"),
         html.section("Success per option", "", option_table, id="options", wide=True),
         _confusion_section(summary),
@@ -179,6 +190,17 @@ def _calibration_section(summary: dict[str, Any]) -> str:
     )
     chart = line_chart(lines, dots=[Dot(x, y) for x, y in points], area=PlotArea(x=(0, 1), y=(0, 1)))
     return html.section("Calibration", note, chart, id="calibration")
+
+
+def _coverage_section(summary: dict[str, Any]) -> str:
+    points: list[tuple[float, float]] = [(x, y) for x, y in summary["risk_coverage"]]
+    half = next((risk for coverage, risk in points if coverage >= 0.5), None)
+    note = "Horizontal: share of the decisions that are answered, the most confident first. Vertical: share of wrong answers."
+    if half is not None:
+        note += f" The more confident half: {half:.1%} wrong; all: {points[-1][1]:.1%}."
+    top = max([risk for _, risk in points], default=1.0)
+    chart = line_chart([Line(points)], area=PlotArea(x=(0, 1), y=(0, max(top, 0.01))))
+    return html.section("Risk and coverage", note, chart, id="coverage")
 
 
 def _confusion_section(summary: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,13 +24,15 @@ class OptionChoice:
     at: int
     """Index among the candidates."""
     probability: float
-    """True probability of this draw; NaN if unknown (Thompson sampling)."""
+    """True probability of this draw, and of an answer at all; NaN if unknown (Thompson sampling)."""
     probabilities: np.ndarray
-    """[K]."""
+    """[K]: of each candidate, given that there is an answer."""
     value: float = 0.0
     """Expected reward of the policy for this query."""
     worth: np.ndarray = field(default_factory=NOTHING.copy)
     """[K]: the estimated reward of each candidate."""
+    confidence: float = math.nan
+    """Score of the chosen candidate, 0 … 1, that is also low if the query fits no candidate; NaN if the chooser has none."""
     prior: np.ndarray = field(default_factory=NOTHING.copy)
     """[K]: the part of the estimate that comes from the descriptions."""
     learned: np.ndarray = field(default_factory=NOTHING.copy)
@@ -39,6 +42,19 @@ class OptionChoice:
     plausible: np.ndarray = field(default_factory=NOTHING.copy)
     """[K] bool: candidates with a probability above 0."""
     version: int = 0
+
+    @property
+    def score(self) -> float:
+        """What the agent calibrates: the confidence if known, else the estimated reward, else the probability."""
+        if not math.isnan(self.confidence):
+            return self.confidence
+        return float(self.worth[self.at]) if len(self.worth) else self.probability
+
+    @property
+    def weight(self) -> float:
+        """Number of decisions that this one stands for: more than 1 if most of its kind were refused."""
+        answered = float(self.probabilities[self.at])
+        return answered / self.probability if 0.0 < self.probability < answered else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +86,10 @@ class Chooser(Protocol):
     def set_state(self, state: dict[str, Any]) -> None: ...
 
 
-def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> OptionChoice:
-    """Return the choice of the best candidate with probability 1."""
+def certain(scene: Scene, worth: np.ndarray, version: int = 0, *, at: int | None = None, **parts: Any) -> OptionChoice:
+    """Return the choice of candidate `at`, by default the best one, with probability 1."""
     require_candidates(scene)
-    at = int(worth.argmax())
+    at = int(worth.argmax()) if at is None else at
     probabilities = np.zeros(len(scene), np.float32)
     probabilities[at] = 1.0
     return OptionChoice(
@@ -190,8 +206,11 @@ class LinUCB(LinearChooser):
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
         visible = self._visible(scene)
-        bonus = 0.0 if greedy else self.alpha * self.model.width(visible)
-        return certain(scene, self.model.predict(visible) + bonus, self.version)
+        worth = self.model.predict(visible)
+        if greedy:
+            return certain(scene, worth, self.version)
+        at = self.model.best(visible, worth, np.full(len(scene), self.alpha))
+        return certain(scene, worth, self.version, at=at)
 
 
 class LinTS(LinearChooser):
@@ -208,8 +227,7 @@ class LinTS(LinearChooser):
         if greedy:
             return certain(scene, worth, self.version)
         # θ ~ N(θ̂, s²A⁻¹) makes θ·x normal with deviation s·width: drawing that is the same and far cheaper.
-        drawn = worth + self.spread * self.model.width(visible) * generator.standard_normal(len(scene))
-        at = int(drawn.argmax())
+        at = self.model.best(visible, worth, self.spread * generator.standard_normal(len(scene)))
         # The probability of being the largest of K draws has no closed form. NaN, and not a guess: importance weights
         # computed from a wrong probability would be wrong without notice.
         unknown = np.full(len(scene), np.nan, np.float32)

@@ -34,15 +34,21 @@ class Logged:
     def __len__(self) -> int:
         return len(self.at)
 
-    def compact(self, options: int) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the options that occur, and the place of each candidate among them; None if most of all `options` do."""
-        if 2 * self.option.shape[1] >= options:
-            return None, self.option
+    def compact(self, options: int) -> tuple[np.ndarray | slice, np.ndarray | None]:
+        """Return which of `options` rows occur, and the place of each candidate among them.
+
+        No places if every decision has the same candidates: candidate k is then row k of those that occur.
+        """
+        first = self.option[0]
+        if self.valid.all() and (self.option == first).all():
+            every = len(first) == options and bool((first == np.arange(options)).all())
+            return (slice(None) if every else first), None
         occurs = np.zeros(options, bool)
         occurs[self.option] = True
         used = np.flatnonzero(occurs)
+        # A product with the whole table is cheaper than a copy of most of its rows.
         if 2 * len(used) >= options:
-            return None, self.option
+            return slice(None), self.option
         place = np.zeros(options, np.int64)
         place[used] = np.arange(len(used))
         return used, place[self.option]
@@ -50,7 +56,7 @@ class Logged:
 
 _DTYPES: dict[str, Any] = {
     "x": np.float32,
-    "option": np.int64,
+    "option": np.int32,
     "cosine": np.float32,
     "count": np.int64,
     "at": np.int64,
@@ -127,7 +133,7 @@ class Log:
             self._columns[name] = new
 
 
-def beside(first: Rollout, second: Rollout) -> Rollout:
+def stack_rollouts(first: Rollout, second: Rollout) -> Rollout:
     """Return both rollouts as streams of one; pad the shorter in time and the narrower in candidates."""
     steps = max(first.reward.shape[0], second.reward.shape[0])
 
@@ -183,7 +189,7 @@ def unpack(packed: dict[str, Any]) -> list[Episode]:
     for i, end in enumerate(ends):
         part = slice(int(end - packed["candidates"][i]), int(end))
         at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
-        parts = {name: np.array(packed[name][part]) for name in _ARRAYS}
+        parts: dict[str, Any] = {name: np.array(packed[name][part]) for name in _ARRAYS}
         steps.append(
             Experience(
                 scene=Scene(

@@ -99,8 +99,8 @@ class Options:
             option = np.array([self._index[name] for name in names], np.int64)
             self._scenes[key] = option
         x = vector if extra is None else np.concatenate([vector, extra]).astype(np.float32)
-        cosine = times(self._table[: len(self._index)], option, vector)
-        return Scene(x=x, option=option, cosine=cosine)
+        described = self._table[: len(self._index)]
+        return Scene(x=x, option=option, cosine=times(described, option, vector), described=described)
 
     def state(self) -> dict[str, Any]:
         """Return JSON: names by index, descriptions, present options."""
@@ -114,3 +114,17 @@ class Options:
         self._table = np.zeros((max(16, 2 * len(saved)), self.encoder.dim), np.float32)
         for name, description in current:
             self.add(name, description)
+
+
+# Cosine of two descriptions from which one option is taken for the other under a new name.
+_SAME = 0.95
+
+
+def successors(described: np.ndarray, new: np.ndarray, old: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return those of the `new` options that have the description of an `old` one, and the old one of each."""
+    old = old[old < len(described)]
+    if not len(old):
+        return new[:0], old
+    same = described[new] @ described[old].T
+    found = same.max(axis=1) >= _SAME
+    return new[found], old[same.argmax(axis=1)[found]]

@@ -11,6 +11,7 @@ follows from three sums per option.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -32,6 +33,8 @@ class Scene:
     """[K] int64: the stable index of each candidate."""
     cosine: np.ndarray
     """[K]: of the query and each candidate's description."""
+    described: np.ndarray | None = None
+    """[options, d]: the descriptions' vectors by stable index, if known; never changed in place."""
 
     def __len__(self) -> int:
         return len(self.option)
@@ -128,13 +131,24 @@ class OutcomeModel:
 
     _mixed: np.ndarray | None = None
 
-    def width(self, scene: Scene) -> np.ndarray:
-        """Return sqrt(xᵀ A⁻¹ x), [K]: the uncertainty of each candidate for this query."""
+    def best(self, scene: Scene, worth: np.ndarray, factor: np.ndarray) -> int:
+        """Return the candidate with the largest estimate + factor · sqrt(xᵀ A⁻¹ x), where the root is its uncertainty.
+
+        Only uncertainties that can decide are computed: none exceeds that of an option without outcomes.
+        """
         x = with_bias(scene.x)
-        prior = float(x @ x) / self.config.ridge
-        inverse = [self._inverse.get(int(a)) for a in scene.option]
-        # Rounding in the rank-one updates may leave the inverse slightly indefinite: no root of a negative number.
-        return np.sqrt([prior if p is None else max(0.0, float(x @ p @ x)) for p in inverse])
+        most = math.sqrt(float(x @ x) / self.config.ridge)
+        upper, lower = worth + most * np.maximum(factor, 0.0), worth + most * np.minimum(factor, 0.0)
+        best, highest = int(worth.argmax()), -math.inf
+        for k in np.argsort(-upper):
+            if upper[k] < max(highest, float(lower.max())):
+                break
+            inverse = self._inverse.get(int(scene.option[k]))
+            # Rounding in the rank-one updates may leave the inverse slightly indefinite: no root of a negative number.
+            width = most if inverse is None else math.sqrt(max(0.0, float(x @ inverse @ x)))
+            if worth[k] + factor[k] * width > highest:
+                best, highest = int(k), float(worth[k] + factor[k] * width)
+        return best
 
     def learn(self, scene: Scene, at: int, reward: float) -> None:
         """Learn that candidate number `at` had this reward."""

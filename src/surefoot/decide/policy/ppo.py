@@ -27,7 +27,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
-from surefoot.decide.policy.experience_log import Log, Logged, beside, pack, unpack
+from surefoot.decide.policy.experience_log import Log, Logged, pack, stack_rollouts, unpack
 from surefoot.decide.policy.exploration import draw, log_softmax, spread
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.policy.rowwise import CandidatePolicy
@@ -117,7 +117,7 @@ class PPOChooser:
         base = self.config.sharpness * (worth - worth.max())
         logits = base + trained
         value = float(now.critic @ scene.x)
-        parts = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
+        parts: dict[str, Any] = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
         if greedy:
             probabilities = (np.arange(len(scene)) == logits.argmax()).astype(np.float64)
             plausible = probabilities > 0
@@ -195,12 +195,12 @@ class PPOChooser:
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
         # At least 1: with `reuse=0`, an update without fresh decisions would have an empty rollout.
         reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
-        again = self._again(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
+        again = self._replayed_rollout(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
         if not fresh:
             assert again is not None
             return again
         rollout = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
-        return rollout if again is None else beside(rollout, again)
+        return rollout if again is None else stack_rollouts(rollout, again)
 
     def probabilities(self, old: Logged) -> np.ndarray:
         """Return the current policy's probabilities for logged decisions, [B, K]."""
@@ -225,7 +225,7 @@ class PPOChooser:
         base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
         return worth, base + _table(now.weight, old.x, old.option), base
 
-    def _again(self, old: Logged) -> Rollout:
+    def _replayed_rollout(self, old: Logged) -> Rollout:
         """Return logged decisions as steps of the current policy, with their doubly robust rewards."""
         now, rows = self._now, np.arange(len(old))
         worth, logits, base = self._logits(old)

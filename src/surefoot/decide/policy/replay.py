@@ -15,60 +15,25 @@ and replayed in minibatches, so that the policy gets close to the best fit of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from surefoot.data.kinds import POSITIVE, UNIT, Interval, integer, real
-from surefoot.data.knobs import Config, knob
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.change_detector import WINDOW, ChangeDetector
-from surefoot.decide.policy.choosers import Episode, OptionChoice, certain, require_candidates
+from surefoot.decide.policy.choosers import Episode, OptionChoice, require_candidates
 from surefoot.decide.policy.experience_log import Log, Logged
 from surefoot.decide.policy.exploration import draw, softmax_with_none, spread
+from surefoot.decide.policy.options import successors
 from surefoot.decide.policy.outcome_model import BIAS, Scene, times, with_bias
+from surefoot.decide.policy.outside import moved_outside
+from surefoot.decide.policy.replay_config import ReplayConfig
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayConfig(Config):
-    """How the policy explores, learns and forgets."""
-
-    sharpness: float = knob(
-        80.0,
-        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
-        "lower explores more and costs more.",
-        real(POSITIVE),
-    )
-    floor: float = knob(
-        0.02,
-        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
-        real(Interval(0, 0.5)),
-    )
-    lr: float = knob(0.3, "Length of a step of each option's weights.", real(POSITIVE))
-    decay: float = knob(
-        0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)
-    )
-    minibatch_size: int = knob(64, "Logged outcomes per step.", integer(Interval(1)))
-    log: int = knob(20_000, "Outcomes that are kept for replay.", integer(Interval(1)))
-    forget: float = knob(
-        0.8,
-        "Share of an option's weights that is dropped, with its older outcomes, when it fails where it is expected to "
-        "succeed; 0 never forgets.",
-        real(UNIT),
-    )
-    surprise: float = knob(
-        5.0,
-        "How clearly: standard deviations between expected and observed successes over the option's last outcomes.",
-        real(POSITIVE),
-    )
-    seed: int = knob(0, "Seed of the replay order.", integer(Interval(0)))
-
-
-# Weights that a step computes with per new outcome; more of them make steps rarer. At 40,000 a decision over 200 options
-# with 384 numbers costs about as much as over 77, and two outcomes share a step.
-_WEIGHTS_PER_OUTCOME = 40_000
+# Weights that a step computes with per new outcome; more of them make steps rarer. At 32,000 three outcomes share a step over
+# 200 options with 384 numbers, and a decision costs about as much as over 77.
+_WEIGHTS_PER_OUTCOME = 32_000
 # Decay of the mean squared gradient: about the last hundred steps.
 _RMS = 0.99
 
@@ -80,6 +45,8 @@ class _Weights:
     table: np.ndarray
     """[options, d + 1]"""
     none: float
+    outside: np.ndarray
+    """[d + 1]: u, the level of "outside", which confidences are measured against."""
     version: int
 
 
@@ -93,12 +60,14 @@ class ReplayChooser:
         self._log = Log(dim, self.config.log)
         self._usable = np.zeros(0, bool)
         """[log]: False for outcomes that contradict what an option does now."""
+        self._met = np.zeros(0, bool)
+        """[options]: True for options that were candidates of an outcome."""
         self._square = np.zeros(1)
         """[options + 1]: mean squared length of each row's gradient; that of "none" is the last."""
         self._steps, self._pending = 0, 0
         self._changes = ChangeDetector(self.config.surprise)
         self._generator = np.random.default_rng(seed_for("reuse", self.config.seed))
-        self._now = _Weights(np.zeros((0, dim + 1), np.float32), 0.0, 0)
+        self._now = _Weights(np.zeros((0, dim + 1), np.float32), 0.0, np.zeros(dim + 1, np.float32), 0)
 
     @property
     def version(self) -> int:
@@ -114,23 +83,26 @@ class ReplayChooser:
         """Draw a candidate; with `greedy` the best one, whose probability is then 1."""
         require_candidates(scene)
         now = self._now
-        logits = self.likeness.sharpness * scene.cosine
-        prior = self._success(logits, 0.0)
-        worth = self._success(logits + times(now.table, scene.option, with_bias(scene.x)), now.none)
-        parts = {"prior": prior, "learned": worth - prior}
-        if greedy:
-            return certain(scene, worth, now.version, **parts)
+        x, logits = with_bias(scene.x), self.likeness.sharpness * scene.cosine
+        prior = self._success(logits, self._none(0.0))
+        logits = logits + times(now.table, scene.option, x)
+        worth = self._success(logits, self._none(now.none))
         probabilities, plausible = self._spread(worth)
-        at = draw(probabilities, generator)
+        at = int(worth.argmax()) if greedy else draw(probabilities, generator)
+        if greedy:
+            probabilities, plausible = np.zeros_like(probabilities), np.zeros_like(plausible)
+            probabilities[at], plausible[at] = 1.0, True
         return OptionChoice(
             at=at,
             probability=float(probabilities[at]),
             probabilities=probabilities,
             value=float(probabilities @ worth),
             worth=worth,
+            confidence=float(self._success(logits, self._none(0.0) + float(now.outside @ x))[at]),
             plausible=plausible,
+            prior=prior,
+            learned=worth - prior,
             version=now.version,
-            **parts,
         )
 
     def learn(self, episodes: Sequence[Episode]) -> None:
@@ -140,7 +112,7 @@ class ReplayChooser:
             for count, step in enumerate(reversed(episode), 1):
                 later += step.reward
                 # The mean of the rewards from this step on: the value of a step of a chain is what the chain achieves.
-                self._take(step.scene, step.choice.at, step.choice.probability, later / count)
+                self._take(step.scene, step.choice, later / count)
 
     def probabilities(self, old: Logged) -> np.ndarray:
         """Return the current policy's probabilities for logged decisions, [B, K]."""
@@ -149,26 +121,30 @@ class ReplayChooser:
     def predict(self, old: Logged) -> np.ndarray:
         """Return the expected reward of each candidate of logged decisions, [B, K]; 0 where not valid."""
         now = self._now
-        return softmax_with_none(self._logits(old, with_bias(old.x) @ now.table.T), old.valid, self._none(now.none))[
-            :, :-1
-        ]
+        return softmax_with_none(
+            self._logits(old, with_bias(old.x) @ now.table.T, old.option), old.valid, self._none(now.none)
+        )[:, :-1]
 
     def prior(self, old: Logged) -> np.ndarray:
         """Return the policy that knows the descriptions only, [B, K]."""
         untrained = np.zeros((len(old), 0), np.float32)
-        worth = softmax_with_none(self._logits(old, untrained), old.valid, self._none(0.0))[:, :-1]
+        worth = softmax_with_none(self._logits(old, untrained, old.option), old.valid, self._none(0.0))[:, :-1]
         return np.stack([self._spread(row)[0] for row in worth])
 
-    def _take(self, scene: Scene, at: int, probability: float, reward: float) -> None:
-        option = int(scene.option[at])
+    def _take(self, scene: Scene, choice: OptionChoice, reward: float) -> None:
+        at, now = choice.at, self._now
         if self.config.forget > 0.0:
             # Before it is learned: an outcome must not take part in its own prediction.
-            logits = self.likeness.sharpness * scene.cosine
-            logits = logits + times(self._now.table, scene.option, with_bias(scene.x))
-            self._look_for_change(option, float(self._success(logits, self._now.none)[at]), reward)
+            worth = choice.worth
+            if choice.version != now.version or not len(worth):
+                logits = self.likeness.sharpness * scene.cosine
+                logits = logits + times(now.table, scene.option, with_bias(scene.x))
+                worth = self._success(logits, self._none(now.none))
+            self._look_for_change(int(scene.option[at]), float(worth[at]), reward)
         self._grow(int(scene.option.max()) + 1)
+        self._meet(scene)
         # Thompson sampling and copied decisions may have no probability; learning does not need one.
-        self._log.append(scene, at, probability, reward)
+        self._log.append(scene, at, choice.probability, reward)
         newest = (self._log.written - 1) % self._log.capacity
         if newest >= len(self._usable):
             self._usable = np.concatenate([self._usable, np.zeros(max(64, len(self._usable)), bool)])
@@ -177,6 +153,18 @@ class ReplayChooser:
         self._pending += 1
         if self._pending * _WEIGHTS_PER_OUTCOME >= self._now.table.size:
             self._step()
+
+    def _meet(self, scene: Scene) -> None:
+        """Give options that are met for the first time the weights of an absent option with the same description."""
+        new = scene.option[~self._met[scene.option]]
+        if len(new) and scene.described is not None:
+            # Only from options that cannot be chosen any more: two that stand side by side differ in something.
+            absent = np.setdiff1d(np.flatnonzero(self._met), scene.option)
+            heirs, parents = successors(scene.described, new, absent)
+            table = self._now.table.copy()
+            table[heirs], self._square[heirs] = table[parents], self._square[parents]
+            self._now = replace(self._now, table=table, version=self._now.version + 1)
+        self._met[new] = True
 
     def _step(self) -> None:
         """Take one step on the outcomes since the last one and on a sample of the log."""
@@ -190,35 +178,39 @@ class ReplayChooser:
         self._pending, self._steps = 0, self._steps + 1
         now, x, rows = self._now, with_bias(batch.x), np.arange(len(batch))
         used, option = batch.compact(len(now.table))
-        table = now.table if used is None else now.table[used]
-        chance = softmax_with_none(self._logits(batch, x @ table.T, option), batch.valid, self._none(now.none))
-        taken = chance[rows, batch.at]
+        table = now.table[used]
+        none = self._none(now.none)
+        chance = softmax_with_none(self._logits(batch, x @ table.T, option), batch.valid, none)
+        taken, success = chance[rows, batch.at], batch.reward.astype(np.float32)
         # At least -1: a failure of an option that seemed certain would otherwise count 50 times as much as a success, and
         # one reward in ten may be wrong. 0.02 only avoids a division by 0.
-        weight = np.maximum((batch.reward - taken) / np.maximum(1.0 - taken, 0.02), -1.0).astype(np.float32)
-        gradient = -chance * weight[:, None]
-        gradient[rows, batch.at] += weight
-        # Padding goes to a separate column: as option 0 it would overwrite the gradient of the real one.
-        place = option if batch.valid.all() else np.where(batch.valid, option, len(table))
-        by_row = np.zeros((len(batch), len(table) + 1), np.float32)
-        np.put_along_axis(by_row, place, gradient[:, :-1], axis=1)
+        weight = np.maximum((success - taken) / np.maximum(1.0 - taken, 0.02), -1.0)
+        outside = moved_outside(now.outside, now.none, chance[:fresh], batch.at[:fresh], success[:fresh], x[:fresh])
+        chance *= -weight[:, None] / np.float32(len(batch))
+        chance[rows, batch.at] += weight / np.float32(len(batch))
+        gradient = chance[:, :-1]
+        if option is not None:
+            # Padding goes to a separate column: as option 0 it would overwrite the gradient of the real one.
+            by_row = np.zeros((len(batch), len(table) + 1), np.float32)
+            np.put_along_axis(by_row, np.where(batch.valid, option, len(table)), gradient, axis=1)
+            gradient = by_row[:, :-1]
         pull = np.float32(config.decay / self.outcomes)
-        step = by_row[:, :-1].T @ x / np.float32(len(batch)) - pull * table
-        none = BIAS * float(gradient[:, -1].mean()) - float(pull) * now.none
+        step = gradient.T @ x
+        step -= pull * table
+        none = BIAS * float(chance[:, -1].sum()) - float(pull) * now.none
         # Each row is divided by the typical length of its gradient: rare options then learn as fast as frequent ones.
         square = self._square
         square *= _RMS
-        part = slice(0, len(now.table)) if used is None else used
-        square[part] += (1.0 - _RMS) * np.einsum("ij,ij->i", step, step)
+        square[:-1][used] += (1.0 - _RMS) * np.einsum("ij,ij->i", step, step)
         square[-1] += (1.0 - _RMS) * none * none
         scale = config.lr / (np.sqrt(square / (1.0 - _RMS**self._steps)) + 1e-6)
-        step *= scale[part, None].astype(np.float32)
-        if used is None:
-            moved = table + step
+        step *= scale[:-1][used][:, None].astype(np.float32)
+        if isinstance(used, slice):
+            moved = np.add(table, step, out=step)
         else:
             moved = now.table.copy()
             moved[used] += step
-        self._now = _Weights(moved, now.none + float(scale[-1]) * none, now.version + 1)
+        self._now = _Weights(moved, now.none + float(scale[-1]) * none, outside, now.version + 1)
 
     def _look_for_change(self, option: int, expected: float, reward: float) -> None:
         """Drop an option's older outcomes and most of its weights if it fails where it is expected to succeed."""
@@ -234,11 +226,10 @@ class ReplayChooser:
         if option < len(self._now.table):
             table = self._now.table.copy()
             table[option] *= np.float32(1.0 - self.config.forget)
-            self._now = _Weights(table, self._now.none, self._now.version + 1)
+            self._now = replace(self._now, table=table, version=self._now.version + 1)
 
     def _success(self, logits: np.ndarray, none: float) -> np.ndarray:
-        """Return p_a of each candidate, [K]."""
-        none = self._none(none)
+        """Return p_a of each candidate against "none" with this logit, [K]."""
         # Relative to the largest: the softmax is the same, and no exponential can overflow.
         top = max(float(logits.max()), none)
         raised = np.exp(logits - np.float32(top))
@@ -249,8 +240,12 @@ class ReplayChooser:
         return self.likeness.sharpness * self.likeness.middle + BIAS * learned
 
     def _logits(self, batch: Logged, products: np.ndarray, option: np.ndarray | None = None) -> np.ndarray:
-        """Return z of each candidate, [B, K], from the products of inputs and weights, [B, options]."""
-        option = batch.option if option is None else option
+        """Return z of each candidate, [B, K], from the products of inputs and weights, [B, options].
+
+        Candidate k of every decision belongs to column k if `option` is None.
+        """
+        if option is None:
+            return np.float32(self.likeness.sharpness) * batch.cosine + products
         if option.max(initial=0) >= products.shape[1]:  # options that have no weights yet
             width = int(option.max()) + 1
             products = np.pad(products, ((0, 0), (0, width - products.shape[1])))
@@ -270,7 +265,8 @@ class ReplayChooser:
         table[: len(now.table)] = now.table
         square = np.zeros(size + 1)
         square[: len(now.table)], square[-1] = self._square[:-1], self._square[-1]
-        self._square, self._now = square, _Weights(table, now.none, now.version)
+        self._met = np.concatenate([self._met, np.zeros(size - len(self._met), bool)])
+        self._square, self._now = square, replace(now, table=table)
 
     def state(self) -> dict[str, Any]:
         """Return weights, optimiser, log and generator; `set_state` continues bit-exactly."""
@@ -279,7 +275,9 @@ class ReplayChooser:
             "table": now.table.copy(),
             "square": self._square.copy(),
             "usable": self._usable.copy(),
+            "met": self._met.copy(),
             "none": now.none,
+            "outside": now.outside.copy(),
             "version": now.version,
             "outcomes": self.outcomes,
             "forgotten": self.forgotten,
@@ -297,4 +295,6 @@ class ReplayChooser:
         self._changes.set_state(state["changes"])
         self._log.set_state(state["log"])
         self._generator.bit_generator.state = state["generator"]
-        self._now = _Weights(np.array(state["table"], np.float32), float(state["none"]), int(state["version"]))
+        self._met = np.array(state["met"], bool)
+        table, outside = np.array(state["table"], np.float32), np.array(state["outside"], np.float32)
+        self._now = _Weights(table, float(state["none"]), outside, int(state["version"]))

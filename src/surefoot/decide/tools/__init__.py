@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surefoot._lazy import lazy_names
+from surefoot._moved import moved_names
 
 if TYPE_CHECKING:
     from surefoot.decide.rewards import RewardConfig as RewardConfig
@@ -17,4 +18,9 @@ if TYPE_CHECKING:
     from surefoot.decide.tools.run_log import RunLog as RunLog
     from surefoot.decide.tools.schedule import TrainingSchedule as TrainingSchedule
 
-__getattr__, __dir__ = lazy_names(__name__)
+_load, __dir__ = lazy_names(__name__)
+_load_moved = moved_names(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    return _load(name) if name in __dir__() else _load_moved(name)

@@ -50,7 +50,7 @@ class Break:
             raise GraphError(f"the test of a breakpoint is {self.test!r}; it must be one of {' '.join(_TESTS)}")
         as_end(self.end)
 
-    def met(self, value: Any) -> bool:
+    def is_met(self, value: Any) -> bool:
         """Return whether a value meets the condition; of an array, whether its mean does."""
         if self.key:
             value = value.get(self.key) if isinstance(value, dict) else getattr(value, self.key, None)
@@ -124,9 +124,9 @@ class Interpreter:
             while not self.step_node():
                 pass
         else:
-            self.machine.go()
+            self.machine.run_tick()
         if self.live.due():
-            self.live.look(self.machine.tick, self.machine.value)
+            self.live.sample(self.machine.tick, self.machine.value)
 
     def step_node(self) -> bool:
         """Fire the next node that is due; return True if that ended the tick."""
@@ -168,12 +168,12 @@ class Interpreter:
                 self.tick()
             else:
                 # As `tick`, without a call of the clock per tick if nothing is watched.
-                machine.go()
+                machine.run_tick()
                 if live.rings and live.due():
-                    live.look(machine.tick, machine.value)
+                    live.sample(machine.tick, machine.value)
             for each in self.breaks:
                 value = machine.value(as_end(each.end))
-                if value is not None and each.met(value):
+                if value is not None and each.is_met(value):
                     self.stopped_by = each
                     return machine.tick - start
         return machine.tick - start
@@ -192,7 +192,7 @@ class Interpreter:
                 return False
         return False
 
-    def look(self, end: End | str) -> dict[str, Any]:
+    def value_summary(self, end: End | str) -> dict[str, Any]:
         """Return a summary of the value of an output."""
         return summary(self.machine.value(as_end(end)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -130,7 +131,7 @@ class Live:
         self._next = now + self.gap
         return True
 
-    def look(self, tick: int, read: Callable[[End], Any]) -> None:
+    def sample(self, tick: int, read: Callable[[End], Any]) -> None:
         """Add summaries of the current values; the values themselves are not stored."""
         for end, ring in self.rings.items():
             value = read(end)
@@ -140,3 +141,10 @@ class Live:
     def summaries(self, end: End | str) -> list[dict[str, Any]]:
         """Return the summaries of an output, oldest first."""
         return list(self.rings.get(as_end(end), ()))
+
+    def __getattr__(self, name: str) -> Any:
+        # The documentation called `summaries` `seen`; the old name works for one release.
+        if name == "seen":
+            warnings.warn("Live.seen is now Live.summaries", DeprecationWarning, stacklevel=2)
+            return self.summaries
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

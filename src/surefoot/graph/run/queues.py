@@ -19,7 +19,7 @@ from surefoot.errors import FiringError, GraphError
 from surefoot.graph.run.digits import parameters_sha256, weights_of
 from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.run.tick import Machine
-from surefoot.graph.schedule import Schedule, Setting, build, islands, schedule
+from surefoot.graph.schedule import Schedule, Setting, build, process_groups, schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph
 from surefoot.graph.spec.text import canonical, parse_graph
@@ -123,7 +123,7 @@ class QueueEngine:
 
     def __init__(self, graph: Graph | Checked, *, into: Path | str = ".", trust: bool = False, **run: Any) -> None:
         self.plan = schedule(graph, **run)
-        self.groups = islands(self.plan)
+        self.groups = process_groups(self.plan)
         self.setting = Setting(Path(into), trust)
         self.nodes: dict[str, Any] = {}
 
@@ -207,7 +207,7 @@ def _work(
 
     try:
         plan = schedule(parse_graph(text), **run)
-        island = _Island(plan, islands(plan), number, routes, setting)
+        island = _Island(plan, process_groups(plan), number, routes, setting)
         island.run(ticks, check_parent)
         sender.send(("learned", weights_of(island.nodes)))
         close_all(island.nodes)

@@ -118,7 +118,7 @@ class Machine:
                 values[slot] = None
         self.tick += 1
 
-    def go(self) -> None:
+    def run_tick(self) -> None:
         """Run one tick."""
         if self.cleared:
             self.begin()

@@ -67,7 +67,8 @@ class PPOAgentNode(RuntimeNode):
         if policy is None:
             policy = self.build(observations)
             # The kernel samples; it has no mode, so a deterministic agent acts with torch.
-            if self.path != "torch" and not self.params.deterministic:
+            # In a graph gSDE's noise is kept by torch: the kernel repeats it only within its own rollouts.
+            if self.path != "torch" and not self.params.deterministic and policy.head.noise() is None:
                 self.actor = kernel_actor(policy, self.seed)
             # In the first tick an episode begins in every copy; the delayed input has no value yet.
             starts = np.ones(len(next(iter(observations.values()))), bool)

@@ -7,6 +7,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any, cast
 
+from surefoot.data.knobs import warn_renamed
 from surefoot.errors import GraphError
 from surefoot.graph.spec.declare import NodeType, Param
 
@@ -33,6 +34,9 @@ def read_params(declared: NodeType, values: Mapping[str, Any], *, who: str = "")
         param = find_param(declared, name, who=who)
         if param.name in result:
             raise GraphError(f"{who}: {names[param.name]} and {name} both set {param.name}; use one of them")
+        # One release of warnings before a renamed setting of a config is refused.
+        if param.config is not None and name in param.config.vocabulary().former:
+            warn_renamed(name, param.name)
         try:
             result[param.name] = param.read(value)
         except (TypeError, ValueError, OverflowError) as why:

@@ -42,6 +42,7 @@ from surefoot.learn.checkpoint.atomic_files import (
 )
 from surefoot.learn.checkpoint.state_tree import Tree, pack_tree, parse_json, unpack_tree
 
+# Raised by every change that earlier code cannot read; `migrations` has the step from each format to the next.
 FORMAT_VERSION = 1
 migrations: dict[int, Callable[[dict[str, Tree]], dict[str, Tree]]] = {}
 """{N: pure function from the parts of format N to those of format N + 1}."""

@@ -15,6 +15,7 @@ REFUSALS = ("i can't", "i cannot", "i'm sorry", "i am sorry", "sorry, ", "i'm no
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float]:
     """Return the 95 % Wilson interval of hits / count."""
+    # Without a trial every share is possible.
     if count == 0:
         return 0.0, 1.0
     p, n = hits / count, count
@@ -27,6 +28,7 @@ def bootstrap(differences: Sequence[float], *, resamples: int = 2000, seed: int 
     """Return (mean, low, high) of paired differences, 95 % by bootstrap."""
     x = np.asarray(differences, np.float64)
     rng = np.random.default_rng(seed)
+    # Differences are resampled, not answers: both models answered the same prompts.
     means = x[rng.integers(0, len(x), size=(resamples, len(x)))].mean(1)
     return float(x.mean()), float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 

@@ -15,14 +15,20 @@ from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.rewards.rewards import repetition
 from surefoot.lm.sampling.sampler import Sampling, generate
+from surefoot.lm.sft import nll
 
 CRITIQUE = "Request: {prompt}\n\nResponse: {response}\n\n{ask}\nCritique:"
 REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\n{ask}\nWrite only the new response."
 
 
+# A revision may be this much less likely per token than the first response, and this much less similar to the prompt.
+NLL_RISE, RELEVANCE_LOSS = 1.15, 0.1
+
+
 def says_something(text: str) -> bool:
     """Return True for at least three words or eight letters that are not mostly repetitions."""
     words = text.split()
+    # Small models often return a fragment or one word many times; neither is a critique.
     enough = len(words) >= 3 or sum(map(len, words)) >= 8
     return enough and repetition([hash(word) for word in words]) < 0.5
 
@@ -37,11 +43,16 @@ class Revision:
     rounds: tuple[dict[str, Any], ...]
     before: float
     after: float
+    nll: tuple[float, float] = (0.0, 0.0)
+    """Nats per token of the first and the last response under the model."""
+    relevance: tuple[float, float] = (0.0, 0.0)
+    """Similarity of both to the prompt; equal if it was not measured."""
 
     @property
     def better(self) -> bool:
-        """Return True if the last response scores higher than the first and is not empty or repetitive."""
-        return self.after > self.before and says_something(self.last)
+        """Return True if the last response scores higher, and is as fluent and as much to the point as the first one."""
+        fluent = says_something(self.last) and self.nll[1] <= NLL_RISE * self.nll[0]
+        return self.after > self.before and fluent and self.relevance[1] >= self.relevance[0] - RELEVANCE_LOSS
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields, as JSON."""
@@ -52,6 +63,8 @@ class Revision:
             "rounds": list(self.rounds),
             "before": self.before,
             "after": self.after,
+            "nll": list(self.nll),
+            "relevance": list(self.relevance),
             "kept": self.better,
         }
 
@@ -81,6 +94,7 @@ def revise(
     prompts: Sequence[str],
     *,
     scorer: Callable[[str, str], float] | None = None,
+    relevance: Callable[[Sequence[str], Sequence[str]], list[float]] | None = None,
     rounds: int = 1,
     tokens: int = 64,
     temperature: float = 0.7,
@@ -110,10 +124,30 @@ def revise(
             history[i].append({"principle": chosen[i].name, "critique": critiques[i], "revision": now[i]})
             if scored(prompt, now[i]) > scored(prompt, best[i]):
                 best[i] = now[i]
+    unlikely = [_nll(policy, speech, prompts, texts) for texts in (first, best)]
+    near = [relevance(prompts, texts) if relevance else [0.0] * len(prompts) for texts in (first, best)]
     return [
-        Revision(p, f, b, tuple(h), scored(p, f), scored(p, b))
-        for p, f, b, h in zip(prompts, first, best, history, strict=True)
+        Revision(
+            prompt,
+            first[i],
+            best[i],
+            tuple(history[i]),
+            scored(prompt, first[i]),
+            scored(prompt, best[i]),
+            (unlikely[0][i], unlikely[1][i]),
+            (near[0][i], near[1][i]),
+        )
+        for i, prompt in enumerate(prompts)
     ]
+
+
+@torch.no_grad()
+def _nll(policy: LMPolicy, speech: Speech, prompts: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Return the mean nats per token of each text after its prompt."""
+    limit = policy.backbone.context_length
+    rows = [(speech.prompt(p), speech.continuation(text)) for p, text in zip(prompts, texts, strict=True)]
+    cut = [(p if limit is None else p[-max(1, limit - len(r)) :], r) for p, r in rows]
+    return [float(nll(policy.backbone, [row]).mean()) for row in cut]
 
 
 def _principle(constitution: Constitution, response: str, seed: int) -> Principle:

@@ -15,6 +15,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
 from surefoot.lm.config import LMConfig
+from surefoot.lm.constitution.classifier import PrincipleClassifier
 from surefoot.lm.constitution.compare import compare_models
 from surefoot.lm.constitution.critique import revise, says_something, write
 from surefoot.lm.constitution.pipeline_config import PipelineConfig as PipelineConfig
@@ -50,6 +51,7 @@ class Pipeline:
             raise DataError(
                 f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out prompts must not be trained on"
             )
+        self.classifier = PrincipleClassifier(config.labelled) if config.judge == "classifier" else None
         file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
         if file.is_file() and file.read_text(encoding="utf-8") != now:
             raise ConfigError(
@@ -130,6 +132,10 @@ class Pipeline:
         partial.unlink()
         return rows
 
+    def score(self, prompt: str, response: str) -> float:
+        """Return minus the weights of the principles that a response breaks."""
+        return self.constitution.score(prompt, response, by=self.classifier)
+
     def _revise(self) -> dict[str, Any]:
         model, speech = self._base()
         policy = LMPolicy(Backbone(model, train="none"), critic=NoCritic())
@@ -141,6 +147,8 @@ class Pipeline:
                 speech,
                 self.constitution,
                 prompts,
+                scorer=self.score,
+                relevance=None if self.classifier is None else self.classifier.features.similarity,
                 rounds=config.rounds,
                 tokens=config.tokens,
                 temperature=config.temperature,
@@ -179,12 +187,12 @@ class Pipeline:
         backbone, speech = self._tuned()
         policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
         by_model = ModelJudge(backbone, speech)
-        by_rules = by_score(self.constitution.score)
+        by_scores = by_score(self.score)
 
         def judge(prompt: str, one: str, other: str) -> PairJudgement:
-            if config.judge == "rules":
-                return by_rules(prompt, one, other)
-            return compare(by_model, self.constitution, prompt, one, other)
+            if config.judge == "model":
+                return compare(by_model, self.constitution, prompt, one, other)
+            return by_scores(prompt, one, other)
 
         asked = {"asked": 0, "ties": 0, "disagreed": 0}
 
@@ -266,7 +274,7 @@ class Pipeline:
         after = write(LMPolicy(backbone, critic=NoCritic()), speech, self.held_out, **options)
         rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
         write_jsonl(self.folder / "answers.jsonl", rows)
-        return compare_models(self.constitution, self.held_out, before, after)
+        return compare_models(self.constitution, self.held_out, before, after, by=self.classifier)
 
 
 def _save(backbone: Backbone, path: Path) -> None:

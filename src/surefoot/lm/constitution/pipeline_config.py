@@ -32,7 +32,10 @@ class PipelineConfig:
     responses: int = 4
     """Responses per prompt that are compared with each other."""
     judge: str = "rules"
-    """How preferences are found: by rules, or by the model (in both orders, by log-prob)."""
+    """What judges principles: rules (signs), classifier (a sentence encoder fitted to labelled answers), or model, which
+    compares two answers in both orders by log-prob and leaves the rest to the rules."""
+    labelled: str | None = None
+    """Labelled answers for judge: classifier; None: those that ship with surefoot."""
     reward_epochs: int = 20
     reward_lr: float = 1e-3
     ppo_steps: int = 20
@@ -51,7 +54,7 @@ class PipelineConfig:
         try:
             loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
-            raise DataError(f"cannot read {path}: {why}") from why
+            raise DataError(f"cannot read {path}: {' '.join(str(why).split())}") from why
         if not isinstance(loaded, dict):
             raise DataError(f"{path} must be a mapping with model, prompts and held_out")
         fields = cast(dict[str, Any], loaded)
@@ -60,11 +63,11 @@ class PipelineConfig:
             raise DataError(f"{path} has {unknown[0]!r}; it may have {', '.join(known)}")
         if missing := [n for n in ("model", "prompts", "held_out") if n not in fields]:
             raise DataError(f"{path} has no {missing[0]}")
-        for name in ("prompts", "held_out", "principles"):
+        for name in ("prompts", "held_out", "principles", "labelled"):
             if isinstance(fields.get(name), str):
                 fields[name] = str(path.parent / fields[name])
         if isinstance(fields["model"], str) and (path.parent / fields["model"]).is_dir():
             fields["model"] = str(path.parent / fields["model"])
-        if fields.get("judge", "rules") not in ("rules", "model"):
-            raise DataError(f"{path}: judge is {fields['judge']!r}; it must be rules or model")
+        if fields.get("judge", "rules") not in ("rules", "model", "classifier"):
+            raise DataError(f"{path}: judge is {fields['judge']!r}; it must be rules, model or classifier")
         return cls(**fields)

@@ -39,6 +39,7 @@ def compare(
         return float(judge.chances(QUESTION.format(principles=rules, prompt=prompt, a=a, b=b), ("A", "B"))[0])
 
     forward, backward = first(one, other), 1.0 - first(other, one)
+    # A judge that always prefers the first position gets p = 0.5 here, a tie.
     p = 0.5 * (forward + backward)
     confidence = abs(2 * p - 1)
     agreed = (forward > 0.5) == (backward > 0.5)

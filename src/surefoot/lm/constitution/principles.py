@@ -127,9 +127,9 @@ class Constitution:
             self.history.append(evaluation)
         return evaluation
 
-    def score(self, prompt: str, response: str) -> float:
+    def score(self, prompt: str, response: str, *, by: Evaluator | None = None) -> float:
         """Return minus the weights of the violated principles, as a reward."""
-        return -self.evaluate(response)["weighted_score"]
+        return -self.evaluate(response, by=by)["weighted_score"]
 
     def statistics(self) -> dict[str, Any]:
         """Return counts over all evaluations with `track`."""
@@ -181,6 +181,7 @@ class ModelJudge:
         """Return the relative probabilities of the answers, by the first token of each."""
         ids = self.speech.prompt(question)
         limit = self.backbone.context_length
+        # The question is at the end, so the start of a text that is too long is cut.
         ids = ids if limit is None else ids[-limit:]
         with self.backbone.reference():
             states = self.backbone.hidden(torch.from_numpy(ids)[None].to(self.backbone.device))[0, -1]

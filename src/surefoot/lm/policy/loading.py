@@ -75,6 +75,12 @@ def resolve(name: str | Path) -> str:
         if not (folder / "config.json").is_file():
             raise ConfigError(f"{name} is not downloaded; run `surefoot lm get {name}`")
         return str(folder)
+    # A hub name has at most one slash and does not begin with one; transformers would complain about the form of the name.
+    looks_like_path = str(name).startswith((".", "/", "~")) or str(name).count("/") > 1
+    if looks_like_path and not Path(name).is_dir():
+        raise ConfigError(
+            f"there is no folder {name}; pass a folder that save_pretrained wrote, a hub name, or smollm2"
+        )
     return str(name)
 
 

@@ -89,6 +89,7 @@ class Guards:
         message = f"{kl:.1f} nats per response exceed kl_budget={budget:g}; {weights}"
         if self.config.over_budget == "stop" or self.over >= PATIENCE or self.within is None:
             return message, [message]
+        # With the same price the restored weights would exceed the budget again.
         price.beta *= 1.5
         return None, [f"{message}, and beta is {price.beta:.3g}"]
 

@@ -222,6 +222,10 @@ def distinct(responses: Sequence[Sequence[int]], n: int = 2) -> float:
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
+# Nats per token that count as fluent in any case: large models write English at 2 to 3, so a rise from 0.8 to 1.3 ruins nothing.
+FLUENT_NLL = 1.5
+
+
 @dataclass(slots=True)
 class ResponseDrift:
     """Changes of length and repetition since the first step: signs of an over-optimised reward."""
@@ -232,7 +236,7 @@ class ResponseDrift:
         """Return {name_drift: current / first} for length and nll, current - first for shares."""
         for name, x in now.items():
             self.first.setdefault(name, x)
-        then = self.first
+        then = self.first | {name: max(x, FLUENT_NLL) for name, x in self.first.items() if name == "nll"}
         return {
             f"{name}_drift": x / then[name] if name in ("length", "nll") and then[name] > 0 else x - then[name]
             for name, x in now.items()

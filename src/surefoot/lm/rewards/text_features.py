@@ -58,6 +58,7 @@ def counts_of(text: str) -> list[float]:
     size = max(1, len(words))
     return [
         math.log1p(len(words)),
+        # Divided, so that it is of the same order as the other counts.
         len(words) / 50.0,
         len(set(words)) / size,
         sum(map(len, words)) / size,
@@ -113,8 +114,8 @@ class TextFeatures:
         """Return the features of one response per prompt."""
         questions = [messages_of(prompt)[-1]["content"] if prompt else "" for prompt in prompts]
         unique = list(dict.fromkeys(questions))
-        asked = dict(zip(unique, self._states(unique, last_only=True), strict=True))
-        states = self._states(responses)
+        asked = dict(zip(unique, self.states(unique, last_only=True), strict=True))
+        states = self.states(responses)
         last, middle = states[:, -1], states[:, :-1].flatten(1)
         similarity = torch.cosine_similarity(last, torch.stack([asked[q][0] for q in questions]), dim=1)
         counts = torch.tensor([counts_of(text) for text in responses])
@@ -128,7 +129,13 @@ class TextFeatures:
             weights[row, : len(bag)] = torch.tensor(list(bag.values()))
         return Features(dense, words, weights)
 
-    def _states(self, texts: Sequence[str], *, last_only: bool = False, rows: int = 32) -> Tensor:
+    @torch.no_grad()
+    def similarity(self, one: Sequence[str], other: Sequence[str]) -> list[float]:
+        """Return the cosines of texts with texts."""
+        a, b = (self.states(side, last_only=True)[:, 0] for side in (one, other))
+        return torch.cosine_similarity(a, b, dim=1).tolist()
+
+    def states(self, texts: Sequence[str], *, last_only: bool = False, rows: int = 32) -> Tensor:
         """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last."""
         layers = (-1,) if last_only else (*self.layers, -1)
         width = int(self.encoder.config.hidden_size)

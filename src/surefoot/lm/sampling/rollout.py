@@ -167,6 +167,7 @@ def token_rewards(
         # The mean stays: subtracting it would pay or charge every token for its position.
         scored = reward[laid.valid]
         deviation = float(scored[np.isfinite(scored)].std()) if np.isfinite(scored).any() else 0.0
+        # Equal scores have no scale; dividing by rounding noise would create one.
         reward = reward / deviation if deviation > 1e-8 else reward
     return np.where(laid.valid, reward, 0.0).astype(np.float32)
 

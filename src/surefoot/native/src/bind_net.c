@@ -47,7 +47,8 @@ static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count
                  INTS(spec, actor_widths, 1, 1 << 16, SF_MAX_DEPTH), INTS(spec, critic_widths, 1, 1 << 16, SF_MAX_DEPTH),
                  INT(spec, shared, 0, 1), NAME(spec, activation, sf_activation_names), NAME(spec, head, sf_head_names),
                  INTS(spec, sizes, 1, 1 << 16, SF_MAX_CHOICES), LONG(spec, first_option, INT64_MIN / 2, INT64_MAX / 2),
-                 FLOAT(spec, log_std_low), FLOAT(spec, log_std_high)))
+                 FLOAT(spec, log_std_low), FLOAT(spec, log_std_high),
+                 INT(spec, noise_every, 0, 1 << 30)))
         return NULL;
     const int64_t outputs = spec.sizes.count ? spec.sizes.value[0] : 0;
     const int categorical = spec.head == SF_CATEGORICAL;

@@ -22,7 +22,8 @@ static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t c
     sf_rollout r = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "rollout_new", args, count, names, 1) ||
-        !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE), INT(r, steps, 1, SF_MAX_ROWS), INT(r, streams, 1, 1 << 24)))
+        !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE), INT(r, steps, 1, SF_MAX_ROWS), INT(r, streams, 1, 1 << 24)) ||
+        !sf_net_is_free(in.net))
         return NULL;
     r.inputs = in.net->inputs;
     r.outputs = in.net->outputs;
@@ -39,7 +40,10 @@ static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t c
         !sf_end(&call))
         return NULL;
     held_rollout *held = malloc(sizeof *held);
-    if (!held) return PyErr_NoMemory();
+    if (!held || !sf_net_reserve_noise(in.net, r.streams)) {
+        free(held);
+        return PyErr_NoMemory();
+    }
     held->rollout = r;
     PyObject *capsule = PyCapsule_New(held, SF_ROLLOUT_CAPSULE, free_rollout);
     if (!capsule) {
@@ -56,7 +60,7 @@ int sf_read_pair(sf_call *call, sf_rollout_call *in) {
     const sf_net *net = in->net;
     const sf_rollout *r = in->rollout;
     if (!sf_net_is_ready(net)) return 0;
-    if (r->inputs == net->inputs && r->outputs == net->outputs && r->head == net->head &&
+    if ((r->head != SF_GSDE || r->streams <= net->noise_streams) && r->inputs == net->inputs && r->outputs == net->outputs && r->head == net->head &&
         r->action_bytes == sf_action_width(net) * (r->head == SF_CATEGORICAL ? 8 : 4))
         return 1;
     PyErr_SetString(PyExc_ValueError, "the rollout was made for another network");

@@ -22,7 +22,7 @@
 
 /* Python passes these by name; network.c has the names. */
 enum { SF_TANH, SF_RELU, SF_ELU, SF_SILU, SF_LEAKY_RELU };
-enum { SF_CATEGORICAL, SF_GAUSSIAN, SF_SQUASHED };
+enum { SF_CATEGORICAL, SF_GAUSSIAN, SF_SQUASHED, SF_GSDE };
 enum { SF_ADAM, SF_ADAMW, SF_SGD, SF_RMSPROP };
 
 /* One parameter tensor of torch, its two optimizer slots (NULL if unused) and its step counter. */
@@ -73,6 +73,14 @@ typedef struct sf_net {
     float *random;              /* random numbers of one pass; the categorical loss uses it as scratch */
     void *block[SF_MAX_BLOCKS];
     int blocks;
+    /* Only of a gSDE head: its noise depends on the actor's last features. */
+    int features, noise_every, exploring; /* draw matrices every noise_every steps of a rollout, 0: only at its start; 1 in a rollout */
+    float *noise;               /* [noise_streams][features][outputs] exploration matrices */
+    int noise_streams;
+    float *squared;             /* [rows][ld] squares of the features */
+    float *variance, *noise_grad; /* [outputs][rows] */
+    float *std_squared, *noise_sum; /* [outputs · features] */
+
     const struct sf_ops *ops;
     int busy;                   /* a call without the GIL is using this network */
 } sf_net;
@@ -112,6 +120,7 @@ typedef struct sf_ops {
     void (*act)(sf_net *net, sf_rng *rng, int n, const float *obs, const uint8_t *mask, int deterministic, void *action,
                 void *env_action, float *log_prob, float *value);
     void (*values)(sf_net *net, int n, const float *obs, float *value);
+    void (*draw_noise)(sf_net *net, sf_rng *rng, int streams);
     void (*learn)(sf_net *net, sf_update *update);
     /* log π of the update's actions under the current weights. */
     void (*log_probs)(sf_net *net, const sf_update *update, float *log_prob);
@@ -124,6 +133,17 @@ typedef struct sf_ops {
 extern const sf_ops sf_ops_base;
 #if defined(__x86_64__)
 extern const sf_ops sf_ops_avx2, sf_ops_avx512, sf_ops_wide;
+#endif
+
+/* Memory aligned to a cache line; NULL if there is none. `bytes` is a multiple of 64. Windows has no aligned_alloc, and its
+ * replacement needs another function to free. */
+#if defined(_WIN32)
+#include <malloc.h>
+static inline void *sf_allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
+static inline void sf_free(void *memory) { _aligned_free(memory); }
+#else
+static inline void *sf_allocate(size_t bytes) { return aligned_alloc(64, bytes); }
+static inline void sf_free(void *memory) { free(memory); }
 #endif
 
 static inline int sf_round_up(int n, int step) { return (n + step - 1) / step * step; }

@@ -15,7 +15,7 @@
 const char *const sf_activation_names[] = {
     [SF_TANH] = "tanh", [SF_RELU] = "relu", [SF_ELU] = "elu", [SF_SILU] = "silu", [SF_LEAKY_RELU] = "leaky_relu", NULL};
 const char *const sf_head_names[] = {
-    [SF_CATEGORICAL] = "categorical", [SF_GAUSSIAN] = "gaussian", [SF_SQUASHED] = "squashed", NULL};
+    [SF_CATEGORICAL] = "categorical", [SF_GAUSSIAN] = "gaussian", [SF_SQUASHED] = "squashed", [SF_GSDE] = "gsde", NULL};
 const char *const sf_optimizer_names[] = {
     [SF_ADAM] = "adam", [SF_ADAMW] = "adamw", [SF_SGD] = "sgd", [SF_RMSPROP] = "rmsprop", NULL};
 
@@ -23,14 +23,15 @@ const char *const sf_optimizer_names[] = {
 static void *allocate(sf_net *net, int64_t floats) {
     if (net->blocks == SF_MAX_BLOCKS) return NULL;
     const size_t bytes = ((size_t)floats * sizeof(float) + 63) / 64 * 64 + SLACK;
-    void *memory = aligned_alloc(64, bytes);
+    void *memory = sf_allocate(bytes);
     if (!memory) return NULL;
     memset(memory, 0, bytes);
     return net->block[net->blocks++] = memory;
 }
 
 void sf_net_free(sf_net *net) {
-    for (int i = 0; i < net->blocks; i++) free(net->block[i]);
+    free(net->noise);
+    for (int i = 0; i < net->blocks; i++) sf_free(net->block[i]);
     free(net);
 }
 
@@ -86,7 +87,8 @@ static int build_layers(sf_net *net, const sf_net_spec *spec) {
     net->log_std = -1;
     if (net->head != SF_CATEGORICAL) {
         net->log_std = net->tensors;
-        net->tensor[net->tensors++].size = net->outputs;
+        net->features = actor_width;
+        net->tensor[net->tensors++].size = (int64_t)net->outputs * (net->head == SF_GSDE ? actor_width : 1);
     }
     return 1;
 }
@@ -124,6 +126,13 @@ static int build_scratch(sf_net *net) {
         if (!memory) return 0;
         memcpy(parts[i].to, &memory, sizeof memory);
     }
+    if (net->head == SF_GSDE) {
+        const int64_t ld = net->actor_depth ? net->actor[net->actor_depth - 1].ld : net->ld_inputs, size = outputs * net->features;
+        if (!(net->squared = allocate(net, rows * ld)) || !(net->variance = allocate(net, outputs * rows)) ||
+            !(net->noise_grad = allocate(net, outputs * rows)) || !(net->std_squared = allocate(net, size)) ||
+            !(net->noise_sum = allocate(net, size)))
+            return 0;
+    }
     for (int i = 0; i < 8; i++) net->row[i] = per_row + i * rows;
     for (int64_t t = 0, at = 0; t < net->tensors; at += net->tensor[t++].size) net->tensor[t].grad = net->grad + at;
     return 1;
@@ -141,6 +150,7 @@ sf_net *sf_net_new(const sf_net_spec *spec, const sf_ops *ops) {
     net->activation = spec->activation;
     net->head = spec->head;
     net->first_option = spec->first_option;
+    net->noise_every = spec->noise_every;
     net->log_std_low = spec->log_std_low;
     net->log_std_high = spec->log_std_high;
     net->actor_depth = spec->actor_widths.count;
@@ -157,6 +167,16 @@ sf_net *sf_net_new(const sf_net_spec *spec, const sf_ops *ops) {
         net->log_scale[k] = logf(spec->high[k] / 2.0f - spec->low[k] / 2.0f);
     }
     return net;
+}
+
+int sf_net_reserve_noise(sf_net *net, int streams) {
+    if (net->head != SF_GSDE || streams <= net->noise_streams) return 1;
+    float *noise = calloc((size_t)streams * net->features * net->outputs, sizeof *noise);
+    if (!noise) return 0;
+    free(net->noise);
+    net->noise = noise;
+    net->noise_streams = streams;
+    return 1;
 }
 
 /* Copy every parameter, its two slots and its step between their addresses and the snapshot. */

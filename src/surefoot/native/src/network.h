@@ -13,6 +13,7 @@ typedef struct {
     sf_ints actor_widths, critic_widths, sizes;
     int64_t first_option;
     float log_std_low, log_std_high;
+    int noise_every; /* of a gSDE head */
     const float *low, *high; /* [outputs], NULL for a categorical head */
 } sf_net_spec;
 
@@ -22,6 +23,9 @@ extern const char *const sf_activation_names[], *const sf_head_names[], *const s
 /* NULL if out of memory. The weights have no address yet. */
 sf_net *sf_net_new(const sf_net_spec *spec, const sf_ops *ops);
 void sf_net_free(sf_net *net);
+
+/* Make room for the exploration matrices of this many streams, if the head has any; 0 if out of memory. */
+int sf_net_reserve_noise(sf_net *net, int streams);
 
 /* Copy parameters and optimizer slots into the snapshot (0 if out of memory), or back from it. */
 int sf_net_save(sf_net *net);

@@ -22,8 +22,11 @@ void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, co
     const int64_t n = rollout->streams, at = t * n, bytes = rollout->action_bytes;
     if (rollout->obs) memcpy(rollout->obs + at * net->inputs, obs, n * net->inputs * sizeof(float));
     if (rollout->mask) memcpy(rollout->mask + at * net->outputs, mask, n * net->outputs);
+    if (net->head == SF_GSDE && (t == 0 || (net->noise_every && t % net->noise_every == 0))) net->ops->draw_noise(net, rng, (int)n);
+    net->exploring = 1;
     net->ops->act(net, rng, (int)n, obs, mask, 0, (char *)rollout->action + at * bytes, (char *)rollout->env_action + at * bytes,
                   rollout->log_prob + at, values_are_deferred(net, rollout) ? NULL : rollout->value + at);
+    net->exploring = 0;
 }
 
 int sf_rollout_record(sf_rollout *rollout, int64_t t, const sf_step *step) {

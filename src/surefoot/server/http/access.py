@@ -129,7 +129,7 @@ class AccessGuard:
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
-    def who(self, headers: Mapping[bytes, bytes], client: str) -> str:
+    def client_id(self, headers: Mapping[bytes, bytes], client: str) -> str:
         """Return a short hash of the request's token or address, which identifies a client in logs."""
         token = headers.get(b"authorization", b"").partition(b" ")[2] if self.tokens else b""
         return hashlib.blake2b(token or client.encode(), digest_size=6).hexdigest()

@@ -159,7 +159,7 @@ class App:
     def _once(self, request: HttpRequest, key: str, raw: bytes, respond: Respond) -> Respond:
         """Return a `respond` that caches the response by its key. Raise `_Repeated` if there is a cached one."""
         body = hashlib.blake2b(raw + request.head.path.encode(), digest_size=16).digest()
-        place = (self.guard.who(request.head.headers, request.head.client), key)
+        place = (self.guard.client_id(request.head.headers, request.head.client), key)
         if (known := self._cached.get(place)) is not None:
             if known[0] != body:
                 raise Refused("conflict", f"Idempotency-Key {key!r} was already used with another request")
@@ -182,7 +182,7 @@ class App:
 
     async def _run(self, request: HttpRequest, arguments: Sequence[Any], respond: Respond) -> None:
         route, head = request.matched, request.head
-        more = {"client": self.guard.who(head.headers, head.client)} if route.wants_client else {}
+        more = {"client": self.guard.client_id(head.headers, head.client)} if route.wants_client else {}
         try:
             response = self._success(request, await route.handle(*request.words, *arguments, **more))
         except Exception as error:
@@ -218,7 +218,7 @@ class App:
         self.seconds += time.perf_counter() - request.begin
         if status in (401, 403) or (route is not None and route.scope == "admin"):
             # Never the body or the token: they are private.
-            who, path = self.guard.who(head.headers, head.client), head.path[:200]
+            who, path = self.guard.client_id(head.headers, head.client), head.path[:200]
             parts = (head.method, path, who, head.client, status, request.id)
             log.info("audit: %s %s by %s from %s: %d, request %s", *parts)
         return response

@@ -51,13 +51,13 @@ class Connections:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in [each for each in self.open if each.deadline < now]:
-            connection.late()
+            connection.on_deadline()
         self._sweeping = loop.call_later(SWEEP_SECONDS, self.sweep)
 
     async def drain(self, seconds: float) -> None:
         """Wait until all requests are answered, at most `seconds`, then close everything."""
         for connection in list(self.open):
-            connection.last()
+            connection.refuse_more()
         until = asyncio.get_running_loop().time() + seconds
         while self.open and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(0.02)
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
             # A small body is read and discarded, a large one ends the connection.
             declared = self._headers.get(b"content-length", b"0")
             if b"transfer-encoding" in self._headers or len(declared) > 6 or int(declared) > REFUSED_BODY:
-                self._early(self._verdict)
+                self._respond_early(self._verdict)
         elif self._headers.get(b"expect", b"").lower() == b"100-continue":
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -174,10 +174,10 @@ class Connection(asyncio.Protocol):
         route = self._request.route if self._request is not None else None
         if route is None or route.body is None:
             if self._size > HEAD_BYTES:
-                self._early(self._refusal(Refused("too-large", "this endpoint takes no body")))
+                self._respond_early(self._refusal(Refused("too-large", "this endpoint takes no body")))
             return
         if self._size > route.limit:
-            self._early(self._refusal(Refused("too-large", f"the body has more than {route.limit:,} bytes")))
+            self._respond_early(self._refusal(Refused("too-large", f"the body has more than {route.limit:,} bytes")))
         self._chunks.append(body)
 
     def on_message_complete(self) -> None:
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
         head = b"HTTP/1.1 %d %b\r\n" % (response.status, PHRASES.get(response.status, b"-"))
         self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else response.content))
 
-    def _early(self, response: HttpResponse) -> None:
+    def _respond_early(self, response: HttpResponse) -> None:
         """Respond before the request is complete; nothing more is read."""
         request = self._request
         assert request is not None
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         self.transport.write_eof()
         self.deadline = self._loop.time() + LINGER_SECONDS
 
-    def late(self) -> None:
+    def on_deadline(self) -> None:
         """Handle a deadline that has passed."""
         if self._over or self._waiting or self._busy:
             self.transport.abort()
@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def last(self) -> None:
+    def refuse_more(self) -> None:
         """Accept no further request; close if none is being answered."""
         self._last = True
         if not self._busy and not self._waiting:

@@ -83,11 +83,11 @@ class StudioApp:
         text = json.dumps(message, separators=(",", ":"))
         if threading.get_ident() == self._thread:
             # Directly: the event must precede the response to the tab that caused it.
-            self._tell(message, text)
+            self._enqueue(message, text)
         elif self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._tell, message, text)
+            self.loop.call_soon_threadsafe(self._enqueue, message, text)
 
-    def _tell(self, message: dict[str, Any], text: str) -> None:
+    def _enqueue(self, message: dict[str, Any], text: str) -> None:
         for tab in self.tabs.values():
             tab.send(message, text)
 
@@ -120,7 +120,7 @@ class StudioApp:
         """Return the page; exchange the token of the printed address for a cookie."""
         self.guard.check_host(request.headers.raw)
         token = request.query_params.get("token")
-        if token is not None and self.guard.knows(token):
+        if token is not None and self.guard.is_token(token):
             response = RedirectResponse("/", status_code=303)
             response.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
             return response
@@ -174,7 +174,7 @@ class StudioApp:
         finally:
             sender.cancel()
             del self.tabs[tab.number]
-            self.studio.leave(tab.number)
+            self.studio.forget_tab(tab.number)
 
     async def _answer(self, tab: Tab, text: str) -> None:
         message: dict[str, Any] = {}

@@ -68,7 +68,7 @@ class Studio:
             self.session.close()
         self.library.close()
 
-    def leave(self, tab: int) -> None:
+    def forget_tab(self, tab: int) -> None:
         """Forget a tab that was closed."""
         if self.watched.pop(tab, None) is not None:
             self._watch()
@@ -96,7 +96,7 @@ class Studio:
 
     async def do_start(self, doc: str, paused: bool = False, trust: bool = False, seeds: int = 1) -> dict[str, Any]:
         """Start a run; with several `seeds` the others follow one after the other."""
-        graph = self._room(doc).copy()
+        graph = self._graph_to_run(doc).copy()
         self._starting = doc
         try:
             # Importing torch takes seconds: the page shows that the run is about to start.
@@ -111,15 +111,17 @@ class Studio:
             self.queue.append((doc, later, trust))
         return self._begin(make(doc, graph, self.library.root, self._forward, trust=trust, paused=paused))
 
-    def _room(self, doc: str) -> Graph:
+    def _graph_to_run(self, doc: str) -> Graph:
         """Return the graph to run; raise `GraphError` if another run is active."""
-        active = self._starting or (self.session.document if self.session is not None and not self.session.over else "")
+        active = self._starting or (
+            self.session.document if self.session is not None and not self.session.has_ended else ""
+        )
         if active:
             raise GraphError(f"{active} is running; stop it first")
         return self.graphs.get(doc).graph
 
     def _is_busy(self, doc: str) -> bool:
-        return self.session is not None and self.session.document == doc and not self.session.over
+        return self.session is not None and self.session.document == doc and not self.session.has_ended
 
     def _begin(self, session: Session) -> dict[str, Any]:
         self.session = session
@@ -160,7 +162,7 @@ class Studio:
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:
             raise GraphError(f"unknown command {name[:20]!r}; use one of {', '.join(COMMANDS)}")
-        if self.session is None or self.session.over:
+        if self.session is None or self.session.has_ended:
             raise GraphError("no run is active")
         self.session.command(name)
 
@@ -222,7 +224,7 @@ class Studio:
         if not any(each["name"] == doc for each in self.graphs.names()):
             doc = self.graphs.new(doc or run, graph).name
         make = await asyncio.to_thread(_sessions)
-        self._room(doc)
+        self._graph_to_run(doc)
         return self._begin(make(doc, graph, self.library.root, self._forward, resume=directory)) | {"doc": doc}
 
     async def do_searches(self) -> list[dict[str, Any]]:

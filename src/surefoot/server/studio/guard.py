@@ -68,9 +68,9 @@ class TabGuard:
 
     def check_cookie(self, cookies: Mapping[str, str]) -> None:
         """Raise `Refused` unless the cookie holds the token."""
-        if not self.knows(cookies.get(self.cookie, "")):
+        if not self.is_token(cookies.get(self.cookie, "")):
             raise Refused("forbidden", "open the address that `surefoot studio` printed; it contains the token")
 
-    def knows(self, token: str) -> bool:
+    def is_token(self, token: str) -> bool:
         """Return whether this is the token."""
         return hmac.compare_digest(token.encode(), self.token.encode())

@@ -89,7 +89,7 @@ class Session:
             self._thread.join(timeout=30)
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.state in ("finished", "stopped", "failed")
 
     def to_json(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Session:
     def _send_status(self) -> None:
         engine, now = self.engine, time.monotonic()
         if not self._goal and engine.live.rings:
-            engine.live.look(engine.ticks, engine.machine.value)
+            engine.live.sample(engine.ticks, engine.machine.value)
         since, ticks = self._last
         if self._goal and now - since > 0.5:
             self._numbers["ticks_per_second"] = (engine.ticks - ticks) / (now - since)

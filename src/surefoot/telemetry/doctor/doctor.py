@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.doctor.findings import Finding, severity_rank
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import Rule, RuleLevel, shipped_rules
 from surefoot.telemetry.doctor.signals import Evidence
@@ -26,10 +26,9 @@ class Doctor:
         self.rules = shipped_rules() if rules is None else list(rules)
         self.history = MetricHistory()
         self._watches = [_Watch(rule) for rule in self.rules]
-        self._order = {rule.id: i for i, rule in enumerate(self.rules)}
         self._findings: dict[str, Finding] = {}
 
-    def see(self, record: Record | LineProblem) -> list[Finding]:
+    def observe(self, record: Record | LineProblem) -> list[Finding]:
         """Return the findings that this record changed: opened, graver, or resolved."""
         self.history.add(record)
         if not isinstance(record, UpdateRecord | EndRecord | LineProblem):
@@ -47,10 +46,7 @@ class Doctor:
 
     def findings(self) -> list[Finding]:
         """Return all findings, the primary one first; of resolved ones, the last per rule."""
-        findings = list(self._findings.values())
-        first = primary(findings, self.rules)
-        marked = [replace(f, primary=f.rule == first) for f in findings]
-        return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), self._order[f.rule]))
+        return ranked(list(self._findings.values()), self.rules)
 
 
 class LiveDoctor:
@@ -64,11 +60,11 @@ class LiveDoctor:
     def catch_up(self, path: Path | str) -> None:
         """Read the existing record of a run that is resumed, without reporting its findings again."""
         for record in scan(path):
-            self.doctor.see(record)
+            self.doctor.observe(record)
 
     def write(self, record: Record) -> None:
         """Take one record."""
-        self._changed += self.doctor.see(record)
+        self._changed += self.doctor.observe(record)
 
     def take(self) -> list[Finding]:
         """Return the findings that changed since the last call."""
@@ -104,7 +100,7 @@ class _Watch:
                 reached, evidence = level, current
         self._absent = 0 if evidence is not None else self._absent + 1
         if before is not None and before.status == "open":
-            if reached is not None and gravity(reached.severity) > gravity(before.severity):
+            if reached is not None and severity_rank(reached.severity) > severity_rank(before.severity):
                 patch = patch_for(rule.patch, history)
                 return replace(before, severity=reached.severity, evidence=evidence, patch=patch)
             over = self._absent >= rule.clears and not rule.once
@@ -127,18 +123,35 @@ def patch_for(patch: Mapping[str, Any], history: MetricHistory) -> dict[str, Any
     """Return the settings to change, as values: `times` multiplies the run's value; unchanged settings are left out."""
     values: dict[str, Any] = {}
     for knob, target in patch.items():
-        latest = history.now(knob)
-        current: Any = history.knob(knob) if math.isnan(latest) else latest
+        # The value at the start: under a schedule, the one of now would be multiplied by the schedule twice.
+        start = history.first(knob)
+        current: Any = history.knob(knob) if math.isnan(start) else start
         if isinstance(target, dict):
             plan = cast(dict[str, float], target)
             if not isinstance(current, int | float) or isinstance(current, bool):
                 continue
             value = current * plan["times"]
             value = min(max(value, plan.get("least", -math.inf)), plan.get("most", math.inf))
-            values[knob] = int(value) if isinstance(current, int) else float(f"{value:.2g}")
+            number = int(value) if isinstance(current, int) else float(f"{value:.2g}")
+            values[knob] = number if _falls_to_zero(history.knob(knob)) is None else f"lin_{number:g}"
         elif current != target:
             values[knob] = target
     return {knob: value for knob, value in values.items() if value != history.knob(knob)}
+
+
+def _falls_to_zero(setting: Any) -> float | None:
+    """Return the start of a linear schedule that ends at 0, which `lin_START` writes; None for anything else."""
+    if not isinstance(setting, dict):
+        return None
+    schedule = cast(dict[str, Any], setting)
+    return schedule["start"] if schedule.get("kind") == "linear" and schedule.get("end") == 0.0 else None
+
+
+def ranked(findings: Sequence[Finding], rules: Sequence[Rule]) -> list[Finding]:
+    """Return the findings with the one to start with marked and first; then by status, severity and the order of rules."""
+    first, order = primary(findings, rules), {rule.id: i for i, rule in enumerate(rules)}
+    marked = [replace(f, primary=f.rule == first) for f in findings]
+    return sorted(marked, key=lambda f: (not f.primary, f.status, -severity_rank(f.severity), order[f.rule]))
 
 
 def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
@@ -148,7 +161,7 @@ def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
     tree = consequences(by_rule.values(), rules)
     # The gravest open finding of each tree; 0 (info) needs no action.
     grave = {
-        root: max((gravity(f.severity) for f in (by_rule[root], *tree[root]) if f.status == "open"), default=0)
+        root: max((severity_rank(f.severity) for f in (by_rule[root], *tree[root]) if f.status == "open"), default=0)
         for root in tree
     }
     return min((root for root in tree if grave[root] > 0), key=lambda root: (-grave[root], order[root]), default=None)
@@ -199,6 +212,8 @@ class Examination:
     env_steps: int
     final_return: float | None
     """Mean of about the last hundred training episodes; None if none ended."""
+    thriving: bool = False
+    """The returns are clearly better than the untrained policy's, and near their best."""
 
     @property
     def tree(self) -> dict[str, list[Finding]]:
@@ -208,12 +223,17 @@ class Examination:
 
 def examine(path: Path | str, rules: Sequence[Rule] | None = None) -> Examination:
     """Examine the record of a run directory or a file, from its first line to its last."""
+    return examine_records(scan(path), rules)
+
+
+def examine_records(records: Iterable[Record | LineProblem], rules: Sequence[Rule] | None = None) -> Examination:
+    """Examine records, from the first to the last."""
     doctor = Doctor(rules)
-    for record in scan(path):
-        doctor.see(record)
+    for record in records:
+        doctor.observe(record)
     history = doctor.history
     final = None if math.isnan(history.returns.smooth) else history.returns.smooth
-    return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final)
+    return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final, history.thriving)
 
 
 def seed_spread(finals: Sequence[float], rules: Sequence[Rule] | None = None) -> Finding | None:

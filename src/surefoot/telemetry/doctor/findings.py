@@ -61,6 +61,6 @@ def sentence(finding: Finding, *, causes: bool = False) -> str:
     return text + (f"; try {patch_text(finding.patch)}" if finding.patch else "")
 
 
-def gravity(severity: Severity) -> int:
+def severity_rank(severity: Severity) -> int:
     """Return 0 for info … 3 for fatal, for comparisons."""
     return SEVERITIES.index(severity)

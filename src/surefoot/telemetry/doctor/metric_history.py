@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 
 from surefoot.telemetry.reader import LineProblem
-from surefoot.telemetry.schema import EndRecord, EpisodeRecord, EventRecord, HeaderRecord, Record, UpdateRecord
+from surefoot.telemetry.schema import (
+    EndRecord,
+    EpisodeRecord,
+    EventRecord,
+    HeaderRecord,
+    MinibatchRecord,
+    Record,
+    UpdateRecord,
+)
 
 # Update records in memory. The longest window of a shipped rule is 50.
 HISTORY = 256
-# Numbers of train/diagnose/diagnostics.py, which only some updates have; they are held until the next measurement.
+# Numbers of train/diagnose, which only some updates have; they are held until the next measurement.
 SAMPLED = (
     *(
         "bootstrap_zero_share",
@@ -25,6 +33,9 @@ SAMPLED = (
         "entropy_max",
     ),
     *("weight_jump", "weight_norm", "weight_step", "frozen_share", "dormant_share", "rss_mb"),
+    *("obs_constant_share", "obs_repeat_share", "obs_clock_share", "obs_saturated_share", "obs_distinct_share"),
+    *("obs_abs_max", "obs_explained", "action_effect", "action_effect_late"),
+    *("reward_at_end_share", "reward_explained", "reward_lag", "end_explained"),
 )
 # The returns of the first episodes stand for the untrained policy: few enough that it has hardly learned.
 BASELINE = 20
@@ -39,6 +50,7 @@ class MetricHistory:
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
+        self.env = ""
         self.total_steps: int | None = None
         self.env_steps = self.updates = 0
         self.end: EndRecord | None = None
@@ -70,7 +82,7 @@ class MetricHistory:
         self._check_order(record)
         match record:
             case HeaderRecord():
-                self.config, self.total_steps = record.config, record.total_steps
+                self.config, self.total_steps, self.env = record.config, record.total_steps, record.env
                 self.end, self._updated_at = None, None
             case UpdateRecord():
                 self._add_update(record)
@@ -171,7 +183,9 @@ class MetricHistory:
         if self._last is not None:
             seq, previous = self._last
             self.odd_lines += record.seq <= seq or (record.seq > seq + 1 and not self._resumed)
-            self.odd_lines += record.env_steps < previous and not self._resumed
+            # Lines of minibatches follow the episodes of their rollout, and carry the steps before it.
+            backwards = record.env_steps < previous and not isinstance(record, MinibatchRecord)
+            self.odd_lines += backwards and not self._resumed
         self._resumed = self._resumed and not isinstance(record, UpdateRecord)
         self._last = (record.seq, max(record.env_steps, 0 if self._resumed else previous))
         self.env_steps, self.updates = record.env_steps, record.updates
@@ -190,6 +204,8 @@ class Returns:
         """Mean of about the last hundred episodes."""
         self.best = -math.inf
         """Maximum of `smooth`, from fifty episodes or ten records on."""
+        self.lowest, self.highest = math.inf, -math.inf
+        """Of the mean returns of all records."""
         self.records = 0
         self._episodes = 0.0
         self._baseline: list[float] = []
@@ -206,6 +222,7 @@ class Returns:
             self._baseline.append(mean)  # a record without episode lines
         self.records += 1
         self._episodes += count
+        self.lowest, self.highest = min(self.lowest, mean), max(self.highest, mean)
         # Each episode weighs 1 %; at least 5 % per record, so that long episodes do not hide a change for the whole run.
         share = min(1.0, max(count / 100.0, 0.05))
         self.smooth = mean if math.isnan(self.smooth) else self.smooth + share * (mean - self.smooth)

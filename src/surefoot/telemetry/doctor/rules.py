@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
-from surefoot.telemetry.doctor.run_signals import SIGNS
+from surefoot.telemetry.doctor.cause_signals import SIGNS
+from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, severity_rank
 from surefoot.telemetry.doctor.signals import Limits, Sign
 
 SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")
@@ -53,13 +54,13 @@ class Rule:
     patch: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """{setting: value}, or {setting: {times: factor, least: …, most: …}} of the run's value."""
     follows: tuple[str, ...] = ()
-    """Rules whose findings explain this one."""
+    """Rules whose findings explain this one; in a file also patterns of ids, such as E*."""
 
 
 @cache
 def _shipped() -> tuple[Rule, ...]:
     text = files("surefoot.telemetry.doctor").joinpath("rules.yaml").read_text(encoding="utf-8")
-    return tuple(_read(text, "rules.yaml"))
+    return tuple(_expanded(_read(text, "rules.yaml")))
 
 
 def shipped_rules() -> list[Rule]:
@@ -74,7 +75,17 @@ def read_rules(path: Path | str, base: Sequence[Rule] | None = None) -> list[Rul
     except (OSError, UnicodeDecodeError) as why:
         raise ConfigError(f"cannot read rules from {path}: {why}") from why
     rules = [*(shipped_rules() if base is None else base), *_read(text, str(path))]
-    return list({rule.id: rule for rule in rules}.values())
+    return _expanded(list({rule.id: rule for rule in rules}.values()))
+
+
+def _expanded(rules: list[Rule]) -> list[Rule]:
+    """Return the rules with patterns in `follows`, such as "E*", replaced by the ids that they match."""
+    ids = [rule.id for rule in rules]
+
+    def matching(rule: Rule, name: str) -> list[str]:
+        return [id for id in ids if id != rule.id and fnmatchcase(id, name)] if "*" in name else [name]
+
+    return [replace(rule, follows=tuple(id for name in rule.follows for id in matching(rule, name))) for rule in rules]
 
 
 def _read(text: str, where: str) -> list[Rule]:
@@ -132,4 +143,4 @@ def _levels(entry: Any, needs: Any, where: str) -> tuple[RuleLevel, ...]:
         if not 1 <= k <= n:
             raise ConfigError(f"{where}: needs is [{k}, {n}]; it must be [k, n] with 1 ≤ k ≤ n")
         levels.append(RuleLevel(severity=severity, limits=numbers, needs=(k, n)))
-    return tuple(sorted(levels, key=lambda level: -gravity(level.severity)))
+    return tuple(sorted(levels, key=lambda level: -severity_rank(level.severity)))

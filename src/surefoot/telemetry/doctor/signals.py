@@ -100,7 +100,8 @@ def kl_leap(history: MetricHistory, limits: Limits) -> Evidence:
 def kl_zero(history: MetricHistory, limits: Limits) -> Evidence:
     """Updates do not move the policy, although the learning rate is not near zero."""
     window = history.last("approx_kl", limits["window"])
-    if len(window) < limits["window"] or window.max() >= limits["limit"] or not history.now("minibatches") > 0:
+    # The KL divergence is measured before each gradient step: with a single one it is 0 by construction.
+    if len(window) < limits["window"] or window.max() >= limits["limit"] or not history.now("minibatches") > 1:
         return None
     lr, moved = history.now("lr"), history.first("approx_kl") >= limits["limit"]
     if (history.thriving and moved) or not lr > 0.05 * history.first("lr"):

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.doctor.findings import gravity, patch_text
+from surefoot.telemetry.doctor.findings import patch_text, severity_rank
 from surefoot.telemetry.export.html import escape, style
 from surefoot.telemetry.export.run_facts import RunFacts, gather, number
 from surefoot.telemetry.files.rotation import is_being_written, live_file
@@ -133,7 +133,7 @@ def _findings(curves: Curves) -> list[dict[str, Any]]:
         return {"updates": number, "env_steps": steps, "elapsed": round(elapsed, 3)}
 
     rows: list[dict[str, Any]] = []
-    for f in sorted(curves.findings, key=lambda f: (f.status != "open", not f.primary, -gravity(f.severity))):
+    for f in sorted(curves.findings, key=lambda f: (f.status != "open", not f.primary, -severity_rank(f.severity))):
         over = (f.updates, f.env_steps)
         if f.status == "open" and len(updates):
             over = (int(updates.updates[-1]), int(updates.env_steps[-1]))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
-from surefoot.telemetry.doctor.findings import gravity, patch_text
+from surefoot.telemetry.doctor.findings import patch_text, severity_rank
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
 from surefoot.telemetry.reader import RecordTable, load_curves
@@ -133,7 +133,7 @@ def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int
         extremes={name: _extreme(table, name) for name in shown},
         findings=[
             {name: getattr(f, name) for name in _FINDING_FIELDS}
-            for f in sorted(curves.findings, key=lambda f: (f.status, not f.primary, -gravity(f.severity)))
+            for f in sorted(curves.findings, key=lambda f: (f.status, not f.primary, -severity_rank(f.severity)))
         ],
         unreadable=[str(problem) for problem in curves.problems],
         drift=drift(table, levels(baseline)) if baseline is not None else [],

@@ -24,8 +24,8 @@ MEASURES = (
 
 def check_scenario(scenario: Scenario, lines: Lines) -> None:
     """Raise `ScenarioError` for the first inconsistency."""
-    _words(scenario, lines)
-    _places(scenario, lines)
+    _check_choices(scenario, lines)
+    _check_positions(scenario, lines)
     _names(scenario, lines)
     for name, job in scenario.jobs.items():
         if not job.start < job.end <= scenario.ticks_per_day:
@@ -38,7 +38,7 @@ def check_scenario(scenario: Scenario, lines: Lines) -> None:
         raise lines.error("agents", "there are no agents; add at least one (--auto-seed-agents adds two)")
 
 
-def _words(scenario: Scenario, lines: Lines) -> None:
+def _check_choices(scenario: Scenario, lines: Lines) -> None:
     _one_of(lines, "observations", scenario.observations, VARIANTS)
     _one_of(lines, "training.source", scenario.training.source, MODES)
     if scenario.window % 2 == 0:
@@ -57,7 +57,7 @@ def _words(scenario: Scenario, lines: Lines) -> None:
         _one_of(lines, f"measures.{i}", measure, MEASURES)
 
 
-def _places(scenario: Scenario, lines: Lines) -> None:
+def _check_positions(scenario: Scenario, lines: Lines) -> None:
     width, height = scenario.grid
     if scenario.walls:
         if len(scenario.walls) != height:

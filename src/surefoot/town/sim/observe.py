@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.town.sim.layout import CHAT, FAR, LEAVE, NORTH, USE, WAIT, WAY, Layout, first_agent, first_place
 from surefoot.town.sim.queues import Utilities
-from surefoot.town.sim.relationships import added, rivalry_with
+from surefoot.town.sim.relationships import rivalry_with, sum_over_ties
 from surefoot.town.sim.relationships import strongest as strongest_of
 from surefoot.town.sim.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
 
@@ -66,7 +66,7 @@ def features(
     towns, agents = state.present.shape
     types, size = layout.types, len(OWN)
     out = np.zeros((towns, agents, size + types * (len(WAY) + len(OF_A_TYPE))), np.float32)
-    _self(out, state, layout)
+    _own_features(out, state, layout)
     _town(out, state, layout, utilities)
     _social(out, state, layout, near)
     if layout.somebody_works:
@@ -79,7 +79,7 @@ def features(
     return out
 
 
-def _self(out: np.ndarray, state: State, layout: Layout) -> None:
+def _own_features(out: np.ndarray, state: State, layout: Layout) -> None:
     out[:, :, 0:3] = state.needs
     out[:, :, INDEX["wallet"]] = np.minimum(state.wallet, 5.0) * 0.2
     out[:, :, INDEX["embedding_slot_norm"]] = np.arange(state.present.shape[1]) / max(1, state.present.shape[1] - 1)
@@ -132,9 +132,9 @@ def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarra
     if np.count_nonzero(avoid):
         out[:, :, INDEX["rivalry_avoid_count"]] = avoid.sum(axis=2)
     places = rivalry.shape[2]
-    out[:, :, INDEX["social_trust_mean"]] = added(trust) / places
+    out[:, :, INDEX["social_trust_mean"]] = sum_over_ties(trust) / places
     out[:, :, INDEX["social_trust_max"]] = strongest_of(trust)
-    out[:, :, INDEX["social_rivalry_mean"]] = added(rivalry) / places
+    out[:, :, INDEX["social_rivalry_mean"]] = sum_over_ties(rivalry) / places
     out[:, :, INDEX["social_familiarity_max"]] = strongest_of(state.familiarity)
     if np.count_nonzero(peak):
         rival = state.tie_with.take(rivalry.argmax(axis=2) + first_place(*state.tie_with.shape))
@@ -211,11 +211,11 @@ def action_mask(
         chat &= rivalry_with(state, nearest) < rules.rivalry.avoid_threshold
     mask[:, :, CHAT] = chat
     if layout.types:
-        mask[:, :, USE:] = _uses(state, layout, utilities, idle)
+        mask[:, :, USE:] = _usable_objects(state, layout, utilities, idle)
     return mask
 
 
-def _uses(state: State, layout: Layout, utilities: Utilities, idle: np.ndarray) -> np.ndarray:
+def _usable_objects(state: State, layout: Layout, utilities: Utilities, idle: np.ndarray) -> np.ndarray:
     thing = layout.reach_row.take(state.cell, axis=0)
     fine = (thing >= 0) & idle[:, :, None]
     if not np.count_nonzero(fine):

@@ -66,7 +66,7 @@ def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndar
 _LEAST = np.array([-1.0, -1.0, 0.0])
 
 
-def fade(state: State, layout: Layout) -> None:
+def decay_relations(state: State, layout: Layout) -> None:
     """Decay rivalry by a tick, increase it for rivals near each other, and forget weak ties. `state` changes."""
     rules = layout.scenario.rivalry
     tied = state.tie_with >= 0
@@ -116,7 +116,7 @@ def strongest(values: np.ndarray) -> np.ndarray:
     return result
 
 
-def added(values: np.ndarray) -> np.ndarray:
+def sum_over_ties(values: np.ndarray) -> np.ndarray:
     """Return the sum over the last axis, likewise."""
     result = values[:, :, 0]
     for slot in range(1, values.shape[2]):

@@ -47,7 +47,7 @@ class Script:
         choice[waits] = USE + layout.kind[state.queued[waits]]
         self._work(state, choice, free & ~waits)
         self._needs(state, mask, choice, free & ~waits)
-        self._company(state, mask, choice, free & ~waits)
+        self._choose_chats(state, mask, choice, free & ~waits)
         for agent, steps in self.schedule.items():
             step = steps[state.tick % len(steps)]
             goes = layout.toward[np.maximum(-1 - step, 0), state.cell[:, agent]]
@@ -94,7 +94,7 @@ class Script:
             return int(layout.toward[thing, cell])
         return WAIT
 
-    def _company(self, state: State, mask: np.ndarray, choice: np.ndarray, free: np.ndarray) -> None:
+    def _choose_chats(self, state: State, mask: np.ndarray, choice: np.ndarray, free: np.ndarray) -> None:
         idle = free & (choice == WAIT)
         talks = idle & mask[:, :, CHAT] & (self.layout.character[:, 0] >= 0.2)
         choice[talks] = CHAT

@@ -21,7 +21,7 @@ from surefoot.town.sim.queues import (
     request,
     walk_away,
 )
-from surefoot.town.sim.relationships import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
+from surefoot.town.sim.relationships import FAILED_CHAT, both_ways, decay_relations, forget, strongest, tie_distance
 from surefoot.town.sim.rewards import TownRewardFacts, reward
 from surefoot.town.sim.state import COUNT, Randomness, State, plan_events, settle
 
@@ -77,7 +77,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     s.needs[...] -= layout.decay * acted[:, :, None]
     np.maximum(s.needs, 0.0, out=s.needs)
     pay = work(s, layout, happened)
-    fade(s, layout)
+    decay_relations(s, layout)
     fainted = acted & (s.needs[:, :, 0] <= layout.scenario.lifecycle.faint_at)
     evicted = pay.must_leave & ~fainted if pay is not None else np.zeros_like(fainted)
     waiting = s.queued >= 0
@@ -116,7 +116,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     )
 
 
-def welcome(layout: Layout, state: State, rng: Randomness) -> State:
+def spawn_due_agents(layout: Layout, state: State, rng: Randomness) -> State:
     """Return `state` with new agents in the places that are due; the same object if there are none."""
     due = ~state.present & (state.back_at <= state.tick[:, None])
     if not np.count_nonzero(due):

@@ -17,7 +17,7 @@ from surefoot.town.sim.maps import MapMaker
 from surefoot.town.sim.measure import measures
 from surefoot.town.sim.observe import action_mask, feature_names, features, neighbours
 from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
-from surefoot.town.sim.tick import TickOutcome, tick, utilities_of, welcome
+from surefoot.town.sim.tick import TickOutcome, spawn_due_agents, tick, utilities_of
 
 FEATURES, MAP, STATE = "features", "map", "state"
 """Parts of an observation; "state", the features of all agents, is for a central critic."""
@@ -96,7 +96,7 @@ class TownWorld:
         final_obs: Arrays | None = None
         if np.count_nonzero(ended):
             final_obs = self._final_obs(state, ended)
-        state = welcome(self.layout, state, self.random)
+        state = spawn_due_agents(self.layout, state, self.random)
         if np.count_nonzero(over):
             self.episodes += int(np.count_nonzero(over))
             self.finished = [*self.finished, *state.counts[over]][-self.keep :]

@@ -37,17 +37,17 @@ def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | 
         lines[...] = (lines * 0.96).astype(np.uint8)
     conflicts = {h.object for h in happened.of(town) if h.kind == "queue_conflict"} if happened is not None else set()
     for thing in range(layout.objects):
-        _thing(sheet, layout, state, town, thing, conflict=thing in conflicts)
+        _draw_object(sheet, layout, state, town, thing, conflict=thing in conflicts)
     on_cell: dict[int, int] = {}
     for agent in range(layout.agents):
         if state.present[town, agent]:
             cell = int(state.cell[town, agent])
-            _person(sheet, layout, state, town, agent, on_cell.get(cell, 0))
+            _draw_agent(sheet, layout, state, town, agent, on_cell.get(cell, 0))
             on_cell[cell] = on_cell.get(cell, 0) + 1
     return sheet
 
 
-def _thing(sheet: np.ndarray, layout: Layout, state: State, town: int, thing: int, *, conflict: bool) -> None:
+def _draw_object(sheet: np.ndarray, layout: Layout, state: State, town: int, thing: int, *, conflict: bool) -> None:
     y, x = divmod(int(layout.object_cell[thing]), layout.width)
     colour = THINGS.get(layout.scenario.objects[thing].type, (180, 180, 120))
     top, left = y * TILE, x * TILE
@@ -68,7 +68,7 @@ def _frame(sheet: np.ndarray, top: int, left: int, side: int, colour: tuple[int,
     part[:1], part[-1:], part[:, :1], part[:, -1:] = colour, colour, colour, colour
 
 
-def _person(sheet: np.ndarray, layout: Layout, state: State, town: int, agent: int, others: int) -> None:
+def _draw_agent(sheet: np.ndarray, layout: Layout, state: State, town: int, agent: int, others: int) -> None:
     y, x = divmod(int(state.cell[town, agent]), layout.width)
     cy, cx = y * TILE + TILE // 2 - 2 * others, x * TILE + TILE // 2 + 4 * others
     rows, columns = np.ogrid[: sheet.shape[0], : sheet.shape[1]]

@@ -57,7 +57,7 @@ def scene(layout: Layout) -> dict[str, Any]:
     }
 
 
-def shot(frame: Frame, layout: Layout) -> dict[str, Any]:
+def frame_json(frame: Frame, layout: Layout) -> dict[str, Any]:
     """Return one tick, for a page."""
     state = frame.state
     people = [

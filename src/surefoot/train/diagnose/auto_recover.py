@@ -10,7 +10,7 @@ from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
 from surefoot.learn.checkpoint.retention import go_back
 from surefoot.telemetry.doctor.doctor import LiveDoctor, patch_for
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
@@ -49,12 +49,20 @@ class Recovery:
 
 
 def choose_recovery(run: Run, findings: Sequence[Finding], previous: Sequence[Recovery] = ()) -> Recovery | None:
-    """Return the recovery for the most severe open error that no other finding explains, or None without such a finding."""
-    errors = [f for f in findings if f.primary and f.status == "open" and gravity(f.severity) >= gravity("error")]
-    if not errors:
+    """Return the recovery for the open finding that no other one explains; None if the run should continue unchanged.
+
+    A warning that no setting fixes does not stop a run; an error does.
+    """
+    found = [
+        f for f in findings if f.primary and f.status == "open" and severity_rank(f.severity) >= severity_rank("warn")
+    ]
+    if not found:
         return None
-    finding = max(errors, key=lambda f: gravity(f.severity))
+    finding = max(found, key=lambda f: severity_rank(f.severity))
+    tried = [recovery.patch for recovery in previous]
     patch = {} if len(previous) >= MAX_RECOVERIES else applicable(run.spec, finding.patch)
+    if finding.severity == "warn" and (not patch or patch in tried):
+        return None
     latest = MARGIN * finding.since_update
     steps = sorted(s for path in newest_first(run.directory.checkpoints) if (s := step_of(path.name)) is not None)
     # If every checkpoint is later than that, the earliest one is the least affected.
@@ -69,6 +77,9 @@ def applicable(spec: RunSpec, patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(spec: RunSpec, knob: str, value: Any) -> bool:
+    # Environments are in the middle of their episodes; another number of them, or of steps, would begin anew.
+    if knob in ("envs", "rollout_steps"):
+        return False
     try:
         # Settings of the network are left out: the weights of the checkpoint would not fit another network.
         _, net, _ = split_settings({knob: value})

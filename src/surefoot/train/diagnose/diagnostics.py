@@ -17,6 +17,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
+from surefoot.train.diagnose.environment_tests import EnvironmentMonitor
 
 # These limits keep the measurements below 0.5 % of the training time: steps of a rollout that are examined, numbers of an
 # observation part up to which it is examined (images are scaled anyway), updates between two measurements, and parameters
@@ -37,12 +38,18 @@ class Diagnostics:
         self._offsets = np.cumsum(self._sizes) - self._sizes
         self._measured = 0 < self._sizes.sum() <= LARGEST
         self._policy, self._choices = policy, policy.choices()
-        self._bounds: tuple[np.ndarray, np.ndarray] | None = None
+        self.bounds: tuple[np.ndarray, np.ndarray] | None = None
+        """Bounds of continuous actions, flat; None for others."""
         if isinstance(action, Box) and action.bounded:
             low, high = action.bounds()
-            self._bounds = low.ravel(), high.ravel()
+            self.bounds = low.ravel(), high.ravel()
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
+        self._environment = EnvironmentMonitor(tuple(self._choices), self.bounds)
+
+    def examine(self, rollout: Rollout, updates: int) -> dict[str, float]:
+        """Return what the rollouts so far show about the environment, if a window of them is complete; else {}."""
+        return self._environment.add(rollout, updates)
 
     def forget(self) -> None:
         """Drop the last weights: the next measurement does not directly follow this one."""
@@ -50,6 +57,7 @@ class Diagnostics:
 
     def resume(self, updates: int) -> None:
         """Restore the state after `updates` updates, so that a resumed run measures the same numbers."""
+        self._environment.forget()
         self._after = self._flat() if updates and self._measured and self.due(updates - 1) else None
 
     def due(self, updates: int) -> bool:
@@ -89,8 +97,8 @@ class Diagnostics:
 
     def _actions(self, rollout: Rollout) -> dict[str, float]:
         rows = _thinned(rollout.action)
-        if self._bounds is not None and rows.dtype.kind == "f":
-            low, high = self._bounds
+        if self.bounds is not None and rows.dtype.kind == "f":
+            low, high = self.bounds
             flat = rows.reshape(len(rows), -1)
             return {"action_at_bound_share": float(np.mean((flat <= low) | (flat >= high)))}
         if len(self._choices) == 1 and rows.ndim == 1:

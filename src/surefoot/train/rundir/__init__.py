@@ -1,1 +1,5 @@
 """The run directory: names, recorder, summary, resume checks."""
+
+from surefoot._moved import moved_names
+
+__getattr__ = moved_names(__name__, f"{__name__}.rundir")

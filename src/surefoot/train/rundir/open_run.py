@@ -18,6 +18,9 @@ from surefoot.train.spec_worlds import WorldMaker
 from surefoot.train.training import Training
 from surefoot.train.worlds import env_maker
 
+# Environments that are built from a file of the user, which only their own verbs read.
+OTHER_VERBS = {"surefoot/Prompts-v0": "surefoot prompts eval"}
+
 
 def read_run(
     path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
@@ -31,6 +34,8 @@ def read_run(
         spec = replace(spec, total_steps=total_steps)
     if workers is not None:
         spec = replace(spec, collect=spec.collect.replace(workers=workers))
+    if spec.env in OTHER_VERBS and env is None:
+        raise ConfigError(f"{path.name} is a run of another kind; use `{OTHER_VERBS[spec.env]} {path.name}`")
     if is_code(spec.env) and env is None:
         raise ConfigError(
             f"{path.name} was trained on {spec.env}, which is code; for safety, pass it again: --env {spec.env}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.checkpoint.atomic_files import RunLock
+from surefoot.telemetry.doctor.findings import severity_rank
 from surefoot.telemetry.export.run_facts import recent_return
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import EndRecord, EvaluationRecord, FindingRecord, HeaderRecord, UpdateRecord
@@ -28,6 +29,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
     }
     # Updates of which a mean over a hundred episodes may need the last ones only.
     episodes: deque[tuple[int, float]] = deque(maxlen=1000)
+    open_findings: dict[str, FindingRecord] = {}
     try:
         for record in read_records(run.path):
             match record:
@@ -40,10 +42,12 @@ def row_of(run: RunDir) -> dict[str, Any]:
                 case EvaluationRecord():
                     row["score"] = record.return_mean
                 case FindingRecord():
-                    row["finding"] = record.title if record.status == "open" else None
+                    open_findings.pop(record.rule, None)
+                    if record.status == "open":
+                        open_findings[record.rule] = record
                 case EndRecord():
                     row["state"], row["env_steps"] = record.reason, record.env_steps
-                    row["finding"] = record.message or row["finding"]
+                    row["finding"] = record.message or None
                 case _:
                     pass
     except SurefootError as why:
@@ -52,6 +56,10 @@ def row_of(run: RunDir) -> dict[str, Any]:
         if not run.telemetry.exists() and run.read_header().get("record") is False:
             header = run.read_header()
             row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
+    if row["finding"] is None and open_findings:
+        # The one to start with, as `surefoot doctor` does, not the last that opened.
+        first = max(open_findings.values(), key=lambda f: (f.primary, severity_rank(f.severity)))
+        row["finding"] = first.title
     counts, returns = np.array(episodes, float).reshape(-1, 2).T
     # The same number as on the run's page and in its report.
     row["return"] = recent[0] if (recent := recent_return(counts, returns)) is not None else None

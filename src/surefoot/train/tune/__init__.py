@@ -1,1 +1,5 @@
 """Hyperparameter search."""
+
+from surefoot._moved import moved_names
+
+__getattr__ = moved_names(__name__, f"{__name__}.search")

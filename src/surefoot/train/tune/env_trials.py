@@ -9,6 +9,7 @@ from typing import Any
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError
+from surefoot.learn.aliases import PPO_NAMES
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Cosine, Linear, StepDecay
 from surefoot.learn.search_ranges import MOVING, SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
@@ -124,7 +125,8 @@ def _space(
     """Return the searched ranges, widened to contain the base, and the values of the base."""
     defaults = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
     fixed = {name for part in split_settings(held) for name in part}
-    space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, requested)
+    changes = {PPO_NAMES.current(name): range_ for name, range_ in requested.items()}
+    space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, changes)
     if not space:
         raise ConfigError("there is nothing to search: every setting of the space is fixed. Free one of them")
     widened: Space = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
-from surefoot.cli.dashboard.plain_lines import LinesScreen
+from surefoot.cli.dashboard.history import RunHistory
+from surefoot.cli.dashboard.plain_lines import LinesScreen, summary
 from surefoot.train.progress_event import Moment
 
 from .examples import HEADER, a_finding, evaluation, moment
@@ -25,7 +27,7 @@ def run_lines(moments: list[Moment]) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_a_line_says_where_the_run_is():
+def test_a_line_shows_the_state_of_the_run():
     line = next(line for line in run_lines([moment(u) for u in range(1, 13)]) if line.startswith(" 12.0%"))
     for text in ("12,000 steps", "return    87.4 (24 ep)", "kl 0.0081  ok", "clip 0.11", "ev  0.62", "10,000 steps/s"):
         assert text in line
@@ -54,7 +56,7 @@ def test_evaluations_and_new_notes_always_get_a_line():
     assert sum("note: odd" in x for x in noted) == 1
 
 
-def test_the_ending_says_what_came_of_it_and_what_to_type_next():
+def test_the_ending_shows_the_results_and_the_next_commands():
     out = "\n".join(run_lines([moment(1), moment(2, evaluation=evaluation(), checkpoint=2)]))
     for text in ("480.0 ± 2.00 over 10 episodes", "475.0 reached", "runs/x/checkpoints/000002", "2,000 of 100,000"):
         assert text in out
@@ -62,7 +64,7 @@ def test_the_ending_says_what_came_of_it_and_what_to_type_next():
         assert text in out
 
 
-def test_a_target_that_was_missed_is_said_to_be_missed():
+def test_a_missed_target_is_reported_as_not_reached():
     assert any("475.0 not reached" in line for line in run_lines([moment(1, evaluation=evaluation(mean=300.0))]))
 
 
@@ -77,3 +79,9 @@ def test_a_log_in_ascii_gets_question_marks_not_errors():
 
 def test_a_run_without_an_update_ends_in_words():
     assert any("no update was completed" in line for line in run_lines([]))
+
+
+def test_the_next_commands_of_a_prompt_run_are_those_that_work_on_it():
+    header = dataclasses.replace(HEADER, env="surefoot/Prompts-v0")
+    commands = [text for _, text in summary(RunHistory(header), "finished") if text.startswith("surefoot")]
+    assert commands == ["surefoot prompts eval runs/x", "surefoot prompts report runs/x"]

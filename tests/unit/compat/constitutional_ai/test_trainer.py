@@ -171,3 +171,10 @@ def test_the_original_example_runs_with_only_its_imports_changed(tmp_path, monke
     shorter = EXAMPLE.replace("num_steps=100", "num_steps=1, max_length=16")
     exec(compile(shorter, "example", "exec"), given)
     assert len(given["results"]["training_history"]["policy_losses"]) == 1
+
+
+def test_the_name_in_lm_works_for_one_more_release():
+    import surefoot.lm
+
+    with pytest.warns(DeprecationWarning, match=r"is now surefoot\.compat\.constitutional_ai\.PPOTrainer"):
+        assert surefoot.lm.PPOTrainer is PPOTrainer

@@ -56,7 +56,7 @@ def test_what_is_no_number_is_told_with_its_value(wrong: Any):
 def test_only_1_2_refuses_unknown_keys():
     extra = {"moon": 1.0}
     assert old.errors(sample("1.1") | extra, "1.1") == []
-    assert old.oddities(sample("1.1") | extra, "1.1") == ["moon unknown to 1.1"]
+    assert old.line_warnings(sample("1.1") | extra, "1.1") == ["moon unknown to 1.1"]
     assert "moon unknown" in old.errors(sample("1.2") | extra, "1.2")[0]
     assert old.errors(sample("1.2") | {"conflict.moon": 1.0}, "1.2") == []
 
@@ -67,11 +67,11 @@ def test_a_baseline_is_looked_at_only_when_it_is_whole():
     assert old.errors(line | {"baseline_reward_mean": "x"}, "1.0") != []
     partial = without(line, "baseline_sample_count") | {"baseline_reward_mean": "x"}
     assert old.errors(partial, "1.0") == []
-    assert "without baseline_sample_count" in old.oddities(partial, "1.0")[0]
+    assert "without baseline_sample_count" in old.line_warnings(partial, "1.0")[0]
 
 
 def test_a_correlation_of_seven_is_odd():
-    assert "must be between -1 and 1" in old.oddities(sample("1.1") | {"reward_advantage_corr": 7.0}, "1.1")[0]
+    assert "must be between -1 and 1" in old.line_warnings(sample("1.1") | {"reward_advantage_corr": 7.0}, "1.1")[0]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_version_may_be_a_number_or_a_word(claim: Any, version: str | None):
 def test_a_log_from_before_versions_is_1_0():
     line = sample("1.0", "unversioned")
     assert old.version_of(line) == "1.0"
-    assert "no telemetry_version" in old.oddities(line, "1.0")[0]
+    assert "no telemetry_version" in old.line_warnings(line, "1.0")[0]
 
 
 def test_an_unknown_version_names_the_known():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from surefoot.decide.core.agent import Agent, AgentConfig
@@ -63,12 +64,32 @@ def test_abstains_where_the_best_candidate_is_unlikely_to_be_right(encoder):
     assert agent(encoder, abstain_below=0.2).decide("play songs and albums").name == "music"
 
 
+def test_an_untrained_agent_answers_everything_by_default(encoder):
+    made = agent(encoder)
+    assert all(made.decide(f"quantum chromodynamics {i}").name is not None for i in range(30))
+
+
+def test_a_trained_agent_refuses_by_default_what_is_unlike_its_successes_and_answers_one_in_ten(encoder):
+    made = agent(encoder)
+    for _ in range(300):  # scores of all that was right, and of some that was wrong
+        made.calibration.add(0.9, 1.0)
+        made.calibration.add(0.02, 0.0)
+    records = [made.decide(f"quantum chromodynamics {i}") for i in range(400)]
+    answered = [record for record in records if record.name is not None]
+    assert 10 < len(answered) < 90
+    weights = [record.choice.weight for record in answered]
+    assert sum(weight > 9.9 for weight in weights) > 10, "one that is answered stands for ten"
+    assert set(np.round(weights, 6)) <= {1.0, 10.0}
+    assert made.choose("quantum chromodynamics", greedy=True).name is None
+    assert agent(encoder, abstain_below=0.0).choose("quantum chromodynamics").name is not None
+
+
 def test_calibration_turns_overconfidence_into_what_really_happened(encoder):
     made = agent(encoder)
     for _ in range(200):
-        made.calibration.add(0.9, 0.0)
-        made.calibration.add(0.95, 1.0)
-    assert made.calibration(0.9) == pytest.approx(0.5, abs=0.1)
+        made.calibration.add(0.92, 0.0)
+        made.calibration.add(0.93, 1.0)
+    assert made.calibration(0.92) == pytest.approx(0.5, abs=0.1)
     assert made.calibration.error() > 0.3
 
 

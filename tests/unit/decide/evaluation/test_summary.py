@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from surefoot.decide.evaluation.summary import as_text, matrix, page_of, summary_of
+from surefoot.decide.evaluation.summary import as_text, matrix, page_of, risk_coverage, summary_of
 
 
 def row(chosen: str, right: str, confidence: float = 0.8) -> dict[str, object]:
@@ -43,3 +44,9 @@ def test_a_page_without_right_options_reports_the_regret_as_unknown():
     page = page_of(summary_of(rows), "a run")
     assert "does not name the right options" in page
     assert "Confusion" not in page
+
+
+def test_risk_and_coverage_by_hand():
+    points = risk_coverage(np.array([0.9, 0.1, 0.5, 0.7]), np.array([1.0, 0.0, 0.0, 1.0]))
+    assert points == [(0.25, 0.0), (0.5, 0.0), (0.75, pytest.approx(1 / 3)), (1.0, 0.5)]
+    assert risk_coverage(np.zeros(0), np.zeros(0)) == []

@@ -22,3 +22,16 @@ def test_a_full_log_writes_over_its_oldest_and_comes_back_the_same():
     assert again.latest(3).valid.tolist() == [[True, True, False], [True, True, True], [True, True, False]]
     picked = again.sample(3, np.random.default_rng(0))
     assert sorted(picked.reward) == [2.0, 3.0, 4.0]
+
+
+def test_rows_that_occur_are_found_with_the_place_of_each_candidate():
+    same, mixed = Log(2, capacity=3), Log(2, capacity=3)
+    for option in ([0, 1, 2], [0, 1, 2]):
+        same.append(Scene(x=np.zeros(2), option=np.array(option), cosine=np.zeros(3)), 0, 1.0, 1.0)
+    for option in ([7, 4], [4, 9]):
+        mixed.append(Scene(x=np.zeros(2), option=np.array(option), cosine=np.zeros(2)), 0, 1.0, 1.0)
+    assert same.rows(slice(None)).compact(3) == (slice(None), None)
+    assert same.rows(slice(None)).compact(10)[0].tolist() == [0, 1, 2]
+    used, place = mixed.rows(slice(None)).compact(100)
+    assert used.tolist() == [4, 7, 9]
+    assert place.tolist() == [[1, 0], [0, 2]]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from surefoot.decide.policy.options import Options
+from surefoot.decide.policy.options import Options, successors
 from surefoot.errors import ConfigError, UnknownOption
 
 
@@ -33,3 +34,11 @@ def test_unknown_names_and_empty_descriptions_are_refused(encoder):
         options.add("a", " ")
     with pytest.raises(UnknownOption, match="none yet"):
         options.allowed(["a"])
+
+
+def test_successors_are_new_options_with_the_description_of_an_old_one():
+    described = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.8, 0.6]], np.float32)
+    new, old = successors(described, np.array([2, 3]), np.array([0, 1, 9]))
+    assert new.tolist() == [2]
+    assert old.tolist() == [0]
+    assert len(successors(described, np.array([2]), np.array([], int))[0]) == 0

@@ -67,3 +67,14 @@ def test_an_option_that_stops_being_right_is_let_go():
         model.learn(at, 0, 0.0)
     assert model.forgotten >= 1
     assert model.predict(at)[0] < 0.6
+
+
+def test_the_best_by_estimate_and_uncertainty_is_that_of_all_widths():
+    model, rng = OutcomeModel(DIM, LIKE, OutcomeConfig(patience=0.0, forget=0.0)), np.random.default_rng(0)
+    for seed in range(40):
+        model.learn(scene(seed), int(rng.integers(0, 3)), float(rng.integers(0, 2)))
+    for seed in range(100, 140):
+        at, factor = scene(seed), rng.normal(size=4)
+        worth, x = model.predict(at), np.append(at.x, 0.3)
+        width = [np.sqrt(x @ model._inverse[a] @ x) if a in model._inverse else np.linalg.norm(x) for a in range(4)]
+        assert model.best(at, worth, factor) == int((worth + factor * np.array(width)).argmax())

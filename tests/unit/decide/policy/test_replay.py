@@ -189,3 +189,34 @@ def test_the_log_is_bounded_and_what_fell_out_is_not_replayed():
     play(chooser, groups(0, 180), np.random.default_rng(0))
     assert len(chooser.log) == 50
     assert chooser.outcomes == 180
+
+
+def test_an_option_under_a_new_name_keeps_what_was_learned_about_its_description():
+    described = np.eye(DIM, dtype=np.float32)[[0, 1, 2, 3, 3]]
+    chooser = replay()
+    stream = [
+        (Scene(x=at.x, option=at.option, cosine=at.cosine, described=described[:4]), r) for at, r in groups(0, 600)
+    ]
+    play(chooser, stream, np.random.default_rng(0))
+    renamed = [
+        (Scene(x=at.x, option=np.array([0, 1, 2, 4]), cosine=at.cosine, described=described), 4 if r == 3 else r)
+        for at, r in groups(1, 61)
+    ]
+    good = play(chooser, renamed, np.random.default_rng(0))
+    assert np.mean(good[1:]) > 0.93
+    both = Scene(x=stream[0][0].x, option=np.arange(5), cosine=np.full(5, 0.4, np.float32), described=described)
+    fresh = replay()
+    play(fresh, stream, np.random.default_rng(0))
+    before = fresh._now.table[3].copy()
+    fresh.learn([[Experience(scene=both, choice=fresh.choose(both, np.random.default_rng(0)), reward=1.0)]])
+    assert not np.allclose(fresh._now.table[4], before, atol=0.3), (
+        "beside the old one, a new option starts from nothing"
+    )
+
+
+def test_confidence_is_lower_for_queries_that_fit_no_candidate():
+    chooser, rng = replay(), np.random.default_rng(0)
+    play(chooser, groups(0, 800), rng)
+    known = [chooser.choose(at, rng, greedy=True).confidence for at, _ in groups(1, 50)]
+    strange = Scene(x=np.eye(DIM, dtype=np.float32)[5], option=np.arange(4), cosine=np.full(4, 0.2, np.float32))
+    assert chooser.choose(strange, rng, greedy=True).confidence < np.quantile(known, 0.1)

@@ -27,7 +27,7 @@ def test_code_in_a_graph_runs_only_when_it_is_trusted() -> None:
             engine(graph)
     with Interpreter(graph, trust=True) as run:
         run.tick()
-        assert run.look("mine.y") == {"kind": "value", "value": 16}
+        assert run.value_summary("mine.y") == {"kind": "value", "value": 16}
     compiled = Compiled(graph, trust=True)
     compiled.run()
     plain = Interpreter(small())

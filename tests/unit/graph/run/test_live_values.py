@@ -1,10 +1,13 @@
 """Summaries of values on edges, and how often they are taken."""
 
+from collections import deque
+
 import numpy as np
+import pytest
 
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live_values import Live, run_and_print, summary, value_line
-from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.model import Graph, as_end
 from surefoot.graph.templates import template
 
 
@@ -33,7 +36,7 @@ def test_live_values_are_taken_only_where_somebody_looks_and_not_too_often() -> 
         assert rewards[0]["shape"] == [8]
         assert rewards[0]["mean"] == 1.0
         assert set(live.summaries("agent.policy_output")[0]["parts"]) == {"action", "value", "log_prob", "probs"}
-        assert run.look("trainer.loss_info") == {"kind": "value", "value": None}
+        assert run.value_summary("trainer.loss_info") == {"kind": "value", "value": None}
     live.forget("step.rewards")
     assert live.summaries("step.rewards") == []
 
@@ -42,6 +45,15 @@ def test_a_summary_counts_what_is_not_finite() -> None:
     content = summary(np.array([1.0, np.nan, 3.0]))
     assert (content["mean"], content["nonfinite"], sum(content["histogram"])) == (2.0, 1, 2)
     assert summary({"a": 1, "b": float("inf")})["entries"] == {"a": 1, "b": "inf"}
+
+
+def test_the_old_name_of_summaries_works_with_a_warning() -> None:
+    live = Live()
+    live.rings[as_end("step.rewards")] = deque([{"tick": 3}])
+    with pytest.warns(DeprecationWarning, match=r"Live\.summaries"):
+        assert live.seen("step.rewards") == [{"tick": 3}]
+    with pytest.raises(AttributeError, match="summary_list"):
+        _ = live.summary_list
 
 
 def test_a_value_is_one_line() -> None:

@@ -7,7 +7,7 @@ import pytest
 from surefoot.errors import FiringError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.queues import QueueEngine, channels
-from surefoot.graph.schedule import islands, schedule
+from surefoot.graph.schedule import process_groups, schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
 
@@ -32,7 +32,7 @@ def test_two_processes_have_the_digits_of_one() -> None:
 
 def test_there_is_one_queue_per_node_and_reading_process() -> None:
     plan = schedule(small())
-    routes = channels(plan, islands(plan), multiprocessing.get_context("spawn"))
+    routes = channels(plan, process_groups(plan), multiprocessing.get_context("spawn"))
     assert set(routes) == {("env", 0), ("step", 0), ("action", 1), ("trainer", 1)}
     assert routes["action", 1].early
     assert not routes["trainer", 1].early

@@ -25,7 +25,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
         ("[1]", "must be a mapping"),
         ("{model: m, prompts: p}", "has no held_out"),
         ("{model: m, prompts: p, held_out: h, colour: red}", "has 'colour'"),
-        ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules or model"),
+        ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules, model or classifier"),
         ("{model: [", "cannot read"),
     ],
 )

@@ -132,6 +132,15 @@ def test_drift_is_told_from_the_first_step():
     assert now == {"length_drift": 2.5, "repetition_drift": pytest.approx(0.3)}
 
 
+def test_a_rise_of_the_nll_counts_from_a_fluent_level_on():
+    drift = ResponseDrift()
+    assert drift.see(nll=0.8) == {"nll_drift": pytest.approx(0.8 / 1.5)}
+    assert drift.see(nll=1.5) == {"nll_drift": 1.0}
+    drift = ResponseDrift()
+    drift.see(nll=3.0)
+    assert drift.see(nll=4.5) == {"nll_drift": 1.5}
+
+
 def test_rloo_compares_with_the_mean_of_the_others():
     assert group_advantages(np.array([1.0, 2.0, 6.0]), 3, scale=False).tolist() == [-3.0, -1.5, 4.5]
 

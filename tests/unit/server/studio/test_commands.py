@@ -107,7 +107,7 @@ def test_several_seeds_run_one_after_the_other(studio) -> None:
         await studio.ask(1, "start", {"doc": doc, "seeds": 3})
         for _ in range(2000):
             await asyncio.sleep(0.02)
-            if studio.session.over and not studio.queue:
+            if studio.session.has_ended and not studio.queue:
                 break
         return [run["seed"] for run in map(seed_of, await studio.ask(1, "runs", {}))]
 

@@ -71,7 +71,7 @@ def record(
 def findings_of(records: Iterator[Record]) -> dict[str, Finding]:
     doctor = Doctor()
     for each in records:
-        doctor.see(each)
+        doctor.observe(each)
     return {f.rule: f for f in doctor.findings()}
 
 

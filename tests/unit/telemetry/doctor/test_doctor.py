@@ -30,7 +30,7 @@ def test_a_run_that_ended_with_nan_is_a_fatal_finding_during_warm_up():
 def test_consequences_are_listed_below_their_cause():
     doctor = Doctor()
     for each in record(approx_kl=0.6, clip_fraction=0.8, returns=lambda share: 20.0):
-        doctor.see(each)
+        doctor.observe(each)
     tree = consequences(doctor.findings(), doctor.rules)
     assert {f.rule for f in tree["R03"]} >= {"R05", "R11"}
     assert doctor.findings()[0].rule == "R03"
@@ -39,7 +39,7 @@ def test_consequences_are_listed_below_their_cause():
 def test_a_finding_opens_and_is_resolved_and_knows_since_when():
     doctor, changes = Doctor(), list[Finding]()
     for each in record(first_ratio_error=lambda u: 0.02 if 20 <= u < 40 else 0.0):
-        changes += doctor.see(each)
+        changes += doctor.observe(each)
     assert [(f.rule, f.status) for f in changes] == [("R02", "open"), ("R02", "resolved")]
     assert changes[0].since_update == 22, "three of five"
     assert changes[0].since_env_steps == 2200

@@ -19,11 +19,13 @@ def test_a_resumed_run_is_no_gap():
     head = records[0]
     assert isinstance(head, HeaderRecord)
     for each in records:
-        doctor.see(each)
+        doctor.observe(each)
     again = {"v": VERSION, "run": "r", "t": 2e9, "env_steps": 300, "updates": 3}
-    doctor.see(EventRecord(**again, seq=records[-1].seq + 1, name="resumed"))
-    doctor.see(HeaderRecord(**again, seq=records[-1].seq + 2, env="X", seed=0, config=head.config, session="another"))
-    doctor.see(UpdateRecord(**again | {"env_steps": 400}, seq=records[-1].seq + 3, m=dict(HEALTHY)))
+    doctor.observe(EventRecord(**again, seq=records[-1].seq + 1, name="resumed"))
+    doctor.observe(
+        HeaderRecord(**again, seq=records[-1].seq + 2, env="X", seed=0, config=head.config, session="another")
+    )
+    doctor.observe(UpdateRecord(**again | {"env_steps": 400}, seq=records[-1].seq + 3, m=dict(HEALTHY)))
     assert doctor.history.odd_lines == 0
 
 

@@ -20,7 +20,7 @@ def test_a_custom_rule_is_a_few_lines_of_yaml(tmp_path: Path):
     )
     doctor = Doctor(read_rules(path))
     for each in record(queue=lambda u: float(u)):
-        doctor.see(each)
+        doctor.observe(each)
     (finding,) = doctor.findings()
     assert (finding.rule, finding.since_update, finding.primary) == ("JAM", 10, True)
 
@@ -36,7 +36,7 @@ def test_a_custom_rule_is_a_few_lines_of_python():
     )
     doctor = Doctor([jam])
     for each in record(queue=lambda u: float(u)):
-        doctor.see(each)
+        doctor.observe(each)
     assert [f.evidence for f in doctor.findings()] == [{"queue": 51.0}]
 
 

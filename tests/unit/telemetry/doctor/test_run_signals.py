@@ -16,8 +16,8 @@ from surefoot.telemetry.schema import EpisodeRecord, Record, UpdateRecord
 def test_two_writers_in_one_record_are_found():
     doctor = Doctor()
     for one, other in zip(record(updates=5), record(updates=5), strict=True):
-        doctor.see(one)
-        doctor.see(other)
+        doctor.observe(one)
+        doctor.observe(other)
     (finding,) = [f for f in doctor.findings() if f.rule == "R19"]
     assert finding.severity == "error"
 
@@ -29,7 +29,7 @@ def test_updates_that_repeat_to_the_last_digit_are_found():
         if isinstance(each, UpdateRecord):
             each.m.update({name: round(HEALTHY[name], 9) for name in ("policy_loss", "value_loss", "entropy")})
             each.m.update({n: HEALTHY[n] for n in ("approx_kl", "grad_norm", "explained_variance", "advantage_std")})
-        doctor.see(each)
+        doctor.observe(each)
     assert "R17" in {f.rule for f in doctor.findings()}
 
 
@@ -38,7 +38,7 @@ def test_a_time_limit_that_terminates_is_found():
     for each in record():
         if isinstance(each, EpisodeRecord):
             each.length = min(each.length, 200)
-        doctor.see(each)
+        doctor.observe(each)
     assert "R21" in {f.rule for f in doctor.findings()}
     assert "R21" not in findings_of(record())
 

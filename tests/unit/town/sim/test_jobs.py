@@ -3,7 +3,7 @@
 import pytest
 
 from surefoot.town.sim.layout import WAIT
-from surefoot.town.sim.tick import welcome
+from surefoot.town.sim.tick import spawn_due_agents
 
 
 def test_the_punctual_are_paid_the_late_lose_a_fee_and_are_helped(small_town) -> None:
@@ -38,7 +38,7 @@ def test_who_misses_too_many_shifts_has_to_leave_and_somebody_new_comes(small_to
             assert town.state.present[0, 1]
     assert outcome.terminated[0].tolist() == [False, True]
     assert outcome.reward[0, 1] <= -2.0
-    assert welcome(town.layout, town.state, town.rng) is town.state
+    assert spawn_due_agents(town.layout, town.state, town.rng) is town.state
     town.go(WAIT, WAIT)
     town.go(WAIT, WAIT)
-    assert welcome(town.layout, town.state, town.rng).present.all()
+    assert spawn_due_agents(town.layout, town.state, town.rng).present.all()

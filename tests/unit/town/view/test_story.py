@@ -5,7 +5,7 @@ import json
 from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.events import Happening
 from surefoot.town.sim.town_loop import SimulationLoop
-from surefoot.town.view.story import scene, sentence, shot
+from surefoot.town.view.story import frame_json, scene, sentence
 
 
 def test_an_event_names_agents_and_object():
@@ -17,7 +17,7 @@ def test_an_event_names_agents_and_object():
 
 def test_a_page_gets_json_with_positions_on_the_grid():
     loop = SimulationLoop(load_scenario("queue_conflict"), "idle")
-    fixed, tick = scene(loop.world.layout), shot(loop.step(), loop.world.layout)
+    fixed, tick = scene(loop.world.layout), frame_json(loop.step(), loop.world.layout)
     assert json.loads(json.dumps([fixed, tick])) == [fixed, tick]
     assert (fixed["width"], fixed["height"], len(fixed["floor"])) == (7, 7, 49)
     assert [len(person["at"]) for person in tick["people"]] == [2, 2, 2]

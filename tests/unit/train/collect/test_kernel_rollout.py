@@ -99,6 +99,7 @@ SPACES = {
     "several": (MultiDiscrete((2, 3)), {}),
     "gaussian": (Box((2, 2), -0.5, 0.5), {}),
     "squashed": (Box((2,), -2.0, 1.0), {"squash": True}),
+    "gsde": (Box((2,), -1.0, 1.0), {"gsde": True, "gsde_every": 3}),
 }
 
 
@@ -337,3 +338,36 @@ def test_sampled_actions_follow_the_generator_and_the_mask():
 
 def test_a_policy_with_memory_is_left_to_torch():
     assert kernel_actor(ActorCritic(PLAIN, Discrete(2), NetConfig(memory="gru", memory_size=8)), 0) is None
+
+
+class Still(Weather):
+    """Shows the same observation at every step."""
+
+    def _view(self) -> View:
+        return View(obs={"obs": np.full((self.num_envs, 3), 0.5, np.float32)})
+
+
+@pytest.mark.parametrize("every", [-1, 4])
+def test_gsde_repeats_its_noise_between_two_draws_and_has_the_std_it_reports(every):
+    world: Any = Still(Box((2,), -9.0, 9.0))
+    world.num_envs = 2000
+    world.reset(0)
+    policy = ActorCritic(PLAIN, world.action, NetConfig(gsde=True, gsde_every=every, hidden=(8,), log_std_init=-1.0))
+    collector = Collector(world, policy, steps=9, gamma=0.9)
+    rollout = collector.collect()
+    assert collector.actor is not None
+    changes = [bool((rollout.action[t] != rollout.action[t - 1]).any()) for t in range(1, 9)]
+    assert changes == [every == 4 and t % 4 == 0 for t in range(1, 9)]
+    with torch.no_grad():
+        context = policy.initial_context(1)
+        out = policy.act(
+            PolicyInput(obs={"obs": torch.full((1, 3), 0.5)}, context=context),
+            generator=torch.Generator(),
+            deterministic=True,
+        )
+    std = out.action_params["std"][0].numpy()
+    assert rollout.action[0].mean(axis=0) == pytest.approx(
+        out.action_params["mean"][0].numpy(), abs=5 * float(std.max()) / 2000**0.5
+    )
+    assert rollout.action[0].std(axis=0) == pytest.approx(std, rel=0.08)
+    assert not np.array_equal(collector.collect().action[0], rollout.action[-1]), "a new rollout draws again"

@@ -131,12 +131,15 @@ def test_a_finding_that_no_setting_fixes_stops_the_run(directory):
 @pytest.mark.parametrize(
     "finding",
     [
-        a_finding(severity="warn"),
+        a_finding(severity="warn", patch={}),
+        a_finding(severity="warn", patch={"hidden": [64, 64]}),
+        a_finding(severity="warn", patch={"rollout_steps": 64}),
+        a_finding(severity="info"),
         a_finding(primary=False),
         a_finding(status="resolved"),
     ],
 )
-def test_only_an_open_error_that_nothing_explains_starts_a_recovery(directory, finding):
+def test_a_recovery_needs_an_open_finding_that_nothing_explains_and_for_a_warning_a_setting(directory, finding):
     run = a_run(directory)
     assert choose_recovery(run, [finding]) is None
     run.close("finished")

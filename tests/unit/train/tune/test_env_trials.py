@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surefoot.envs.make import make_world
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RenamedWarning
 from surefoot.learn.schedule import Linear
 from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.spec import make_spec
@@ -115,6 +115,11 @@ def test_a_contest_goes_on_from_its_state_to_the_last_digit():
     resumed.set_state(broken.state())
     assert straight.advance(1.0, never) == resumed.advance(1.0, never)
     assert [t.env_steps for t in resumed.trainings] == [512, 512]
+
+
+def test_a_space_may_use_the_former_name_of_a_setting():
+    with pytest.warns(RenamedWarning, match="rollout_steps"):
+        assert task(space={"steps": [16, 32]}).space["rollout_steps"].values == (16, 32, 2048)
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,9 @@ class TownScenariosArgs:
 
 
 def _brief(scenario: Scenario) -> str:
-    return f"{len(scenario.agents)} agents, {len(scenario.objects)} objects, {scenario.ticks} ticks. {scenario.description}"
+    agents, objects = len(scenario.agents), len(scenario.objects)
+    size = f"{agents} agent{'s' * (agents != 1)}, {objects} object{'s' * (objects != 1)}, {scenario.ticks} ticks"
+    return f"{size}. {scenario.description}"
 
 
 @dataclass(frozen=True, kw_only=True)

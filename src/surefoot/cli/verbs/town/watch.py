@@ -58,6 +58,7 @@ class TownWatchArgs:
     """Print only the events, one line each."""
 
     def run(self) -> int:
+        from surefoot.town.scenarios.scenario import NEEDS
         from surefoot.town.view.story import sentence
 
         at_least_one(ticks=self.ticks)
@@ -70,7 +71,8 @@ class TownWatchArgs:
                 for happening in frame.happened:
                     print(f"{frame.tick:5}  {sentence(happening, scenario)}")
             needs = zip(scenario.agents, loop.world.now.needs[0].round(2).tolist(), strict=True)
-            print(f"after {ticks} ticks: " + " ".join(f"{resident.id} {levels}" for resident, levels in needs))
+            print(f"needs after {ticks} ticks ({', '.join(NEEDS)}; 1 is satisfied):")
+            print("  " + "  ".join(f"{resident.id} {levels}" for resident, levels in needs))
             return 0
         from rich.live import Live
 
@@ -200,10 +202,10 @@ class TownFilmArgs:
 
     def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.town.view import story
-        from surefoot.town.view.story import scene, shot
+        from surefoot.town.view.story import frame_json, scene
 
         layout = loop.world.layout
-        film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
+        film = {"scene": scene(layout), "shots": [frame_json(frame, layout) for frame in loop.run(ticks)]}
         # A "</script>" in the text of an event would end the script element that contains the data.
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
         page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")

@@ -1,0 +1,43 @@
+"""Settings of the default policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefoot.data.kinds import POSITIVE, UNIT, Interval, integer, real
+from surefoot.data.knobs import Config, knob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayConfig(Config):
+    """How the policy explores, learns and forgets."""
+
+    sharpness: float = knob(
+        80.0,
+        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
+        "lower explores more and costs more.",
+        real(POSITIVE),
+    )
+    floor: float = knob(
+        0.02,
+        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
+        real(Interval(0, 0.5)),
+    )
+    lr: float = knob(0.3, "Length of a step of each option's weights.", real(POSITIVE))
+    decay: float = knob(
+        0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)
+    )
+    minibatch_size: int = knob(64, "Logged outcomes per step.", integer(Interval(1)))
+    log: int = knob(20_000, "Outcomes that are kept for replay.", integer(Interval(1)))
+    forget: float = knob(
+        0.8,
+        "Share of an option's weights that is dropped, with its older outcomes, when it fails where it is expected to "
+        "succeed; 0 never forgets.",
+        real(UNIT),
+    )
+    surprise: float = knob(
+        5.0,
+        "How clearly: standard deviations between expected and observed successes over the option's last outcomes.",
+        real(POSITIVE),
+    )
+    seed: int = knob(0, "Seed of the replay order.", integer(Interval(0)))

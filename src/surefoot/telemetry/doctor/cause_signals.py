@@ -1,0 +1,101 @@
+"""Signs of causes: what the environment does (train/diagnose/environment_tests.py measures it), and settings far from any
+that was published."""
+
+from __future__ import annotations
+
+import math
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from surefoot.telemetry.doctor.metric_history import MetricHistory
+from surefoot.telemetry.doctor.run_signals import SIGNS as SIGNS
+from surefoot.telemetry.doctor.signals import Evidence, Limits, sign
+
+
+@sign
+def outside(history: MetricHistory, limits: Limits) -> Evidence:
+    """`metric` is below `low` or above `high`, while each metric of `where` lies within its [low, high].
+
+    `after` is the share of the run before which nothing is reported. `unless_thriving` is for values that are normal in
+    some tasks: they count only if the returns are not good.
+    """
+    if limits.get("after", 0.0) > 0.0 and not history.progress > limits["after"]:
+        return None
+    if limits.get("unless_thriving") and history.thriving:
+        return None
+    value = history.now(limits["metric"])
+    if not (value < limits.get("low", -math.inf) or value > limits.get("high", math.inf)):
+        return None
+    evidence = {limits["metric"]: value}
+    for name, (low, high) in cast(dict[str, Any], limits.get("where", {})).items():
+        other = float(history.longest) if name == "episode_length" else history.now(name)
+        if not low <= other <= high:
+            return None
+        evidence[name] = other
+    return evidence
+
+
+@sign
+def late_effect(history: MetricHistory, limits: Limits) -> Evidence:
+    """Actions explain the change of the observation some steps later, and hardly that of their own step."""
+    now, late = history.now("action_effect"), history.now("action_effect_late")
+    if late > limits["least"] and now < limits["share"] * late:
+        return {"action_effect": now, "action_effect_late": late}
+    return None
+
+
+@sign
+def reward_sign(history: MetricHistory, limits: Limits) -> Evidence:
+    """The rewards of a well-known environment have the wrong sign: `signs` is {pattern of its id: 1 or -1}."""
+    expected = next((s for pattern, s in limits["signs"].items() if fnmatchcase(history.env, pattern)), 0)
+    mean, low, high = history.returns.smooth, history.returns.lowest, history.returns.highest
+    if not expected or history.ended_episodes < limits["episodes"] or math.isnan(mean):
+        return None
+    wrong = high < 0.0 if expected > 0 else low > 0.0
+    return {"return": mean, "expected_sign": float(expected)} if wrong else None
+
+
+@sign
+def setting(history: MetricHistory, limits: Limits) -> Evidence:
+    """A setting of the run is below `low` or above `high`, which are beyond all published settings."""
+    name = limits["knob"]
+    value = setting_value(history, name)
+    # Discounting has no meaning in episodes of a few steps.
+    if math.isnan(value) or history.longest < limits.get("episode_length", 0):
+        return None
+    if value < limits.get("low", -math.inf) or value > limits.get("high", math.inf):
+        bounds = {key: float(limits[key]) for key in ("low", "high") if key in limits}
+        return {name: value, **bounds}
+    return None
+
+
+def setting_value(history: MetricHistory, name: str) -> float:
+    """Return a setting as a number, at its start if it has a schedule; NaN if the run does not have it.
+
+    Derived ones: `batch` (steps per rollout), `planned_updates`, `gradient_steps` (per update), `widest_layer`, and
+    `minibatch` (steps per minibatch).
+    """
+    knob = history.knob
+    batch = _number(knob("envs")) * _number(knob("rollout_steps"))
+    match name:
+        case "batch":
+            return batch
+        case "planned_updates":
+            return (history.total_steps or math.nan) / batch
+        case "gradient_steps":
+            return history.now("minibatches")
+        case "minibatch":
+            size = _number(knob("minibatch_size"))
+            return batch / _number(knob("minibatches")) if math.isnan(size) else min(size, batch)
+        case "widest_layer":
+            hidden = knob("hidden")
+            # A list of no layers is a linear policy, which is a choice and not a mistake.
+            return float(max(hidden)) if isinstance(hidden, list | tuple) and hidden else math.nan
+        case _:
+            return _number(knob(name))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, dict):
+        value = cast(dict[str, Any], value).get("start")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -1,0 +1,1 @@
+"""Logs of other libraries, read as records that the doctor understands."""

@@ -1,0 +1,214 @@
+"""Progress logs of Stable-Baselines3, CleanRL and RLlib as records, so that the doctor can examine them.
+
+Read are progress.csv and progress.json (SB3), event files of TensorBoard (SB3, CleanRL), result.json (RLlib) and run files of
+W&B (offline directories).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from surefoot.data.shipped_yaml import read_shipped
+from surefoot.errors import TelemetryError
+from surefoot.telemetry.foreign.event_file import read_events
+from surefoot.telemetry.foreign.wandb_file import read_wandb
+from surefoot.telemetry.schema import VERSION, Episodes, HeaderRecord, Record, UpdateRecord
+
+Row = dict[str, float]
+"""The metrics of one update by our names, with `env_steps`."""
+
+_NAMES = cast(dict[str, dict[str, str]], read_shipped("surefoot.telemetry.foreign", "names.yaml"))
+METRICS: dict[str, str] = _NAMES["metrics"]
+"""{name in a log: our name}; a name that begins with - has the opposite sign."""
+SETTINGS: dict[str, str] = _NAMES["settings"]
+"""{name of a setting elsewhere: our name}"""
+# Names whose numbers the rules about weights, observations and gradients need; other libraries do not write them.
+MISSING = {
+    "obs_constant_share": "observations (constant, stale, scaled wrongly)",
+    "action_effect": "the effect of actions",
+    "grad_norm": "gradients",
+    "first_ratio_error": "the difference between the acting and the learning policy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLog:
+    """A log of another library."""
+
+    kind: str
+    """What wrote it, such as "Stable-Baselines3 progress.csv"."""
+    rows: list[Row]
+    settings: dict[str, Any]
+
+    def records(self) -> Iterator[Record]:
+        """Yield a header and one update per row."""
+        total = int(self.rows[-1]["env_steps"])
+        common: dict[str, Any] = {"v": VERSION, "run": "log", "t": 0.0}
+        settings = {name: value for name, value in self.settings.items() if name not in ("env", "seed")}
+        first: Row = {}
+        for row in self.rows:
+            first = {**row, **first}
+        config = {"ppo": {**{name: first[name] for name in ("lr", "clip") if name in first}, **settings}}
+        env = str(self.settings.get("env", self.kind))
+        yield HeaderRecord(
+            **common, seq=1, env_steps=0, updates=0, env=env, seed=0, config=config, session="log", total_steps=total
+        )
+        for update, row in enumerate(self.rows, 1):
+            m: dict[str, float | None] = {}
+            m |= {name: x for name, x in row.items() if name not in ("env_steps", "return", "length")}
+            episodes = None
+            if "return" in row:
+                # Logs have a moving mean; each row counts as a few new episodes.
+                episodes = Episodes(count=5, return_mean=row["return"], length_mean=row.get("length"))
+            steps = int(row["env_steps"])
+            yield UpdateRecord(**common, seq=update + 1, env_steps=steps, updates=update, m=m, episodes=episodes)
+
+    def missing(self) -> list[str]:
+        """Return what the log has no numbers about."""
+        names = {name for row in self.rows for name in row}
+        return [about for name, about in MISSING.items() if name not in names]
+
+
+def find_log(path: Path) -> Path | None:
+    """Return the file of a known log at or below a path, or None; of several, the newest."""
+    if path.is_file():
+        return path if _reader(path) is not None else None
+    files = [p for p in path.rglob("*") if p.is_file() and _reader(p) is not None]
+    # Of one run in several formats the table: it has one row per update.
+    return max(files, key=lambda p: (p.suffix in (".csv", ".json"), p.stat().st_mtime), default=None)
+
+
+def read_log(path: Path) -> ForeignLog:
+    """Return the log in a file. Raise `TelemetryError` if it has no row with steps and a metric that is known."""
+    reader = _reader(path)
+    if reader is None:
+        raise TelemetryError(
+            f"{path} is no log that is known; progress.csv, progress.json, result.json, event files of TensorBoard and "
+            "W&B's run-ID.wandb are"
+        )
+    kind, read = reader
+    settings: dict[str, Any] = {}
+    rows = [row for entry in read(path, settings) if "env_steps" in (row := _row(entry)) and len(row) > 1]
+    if not rows:
+        raise TelemetryError(f"{path} has no row with a number of steps and a metric of PPO")
+    return ForeignLog(kind, rows, {SETTINGS[name]: _value(x) for name, x in settings.items() if name in SETTINGS})
+
+
+def _reader(path: Path) -> tuple[str, Any] | None:
+    name = path.name
+    if name == "progress.csv":
+        return "progress.csv", _csv
+    if name in ("progress.json", "result.json"):
+        return name, _lines
+    if name.endswith(".wandb"):
+        return "W&B run", read_wandb
+    if ".tfevents." in name:
+        return "TensorBoard events", _events
+    return None
+
+
+def _csv(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from csv.DictReader(file)
+    _params(path, settings)
+
+
+def _lines(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                entry = json.loads(line)
+            except ValueError as why:
+                # A run that still writes, or was killed, leaves a torn last line.
+                if file.readline():
+                    raise TelemetryError(f"{path}:{number} is not JSON: {why}") from why
+                break
+            if isinstance(entry, dict):
+                flat = dict(_flattened(cast(dict[str, Any], entry)))
+                settings.update(
+                    {name.removeprefix("config/"): x for name, x in flat.items() if name.startswith("config/")}
+                )
+                yield flat
+    _params(path, settings)
+
+
+def _params(path: Path, settings: dict[str, Any]) -> None:
+    """Take RLlib's params.json beside the log."""
+    beside = path.with_name("params.json")
+    if beside.is_file():
+        settings.update(json.loads(beside.read_text(encoding="utf-8")))
+
+
+def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    rows: dict[int, dict[str, Any]] = {}
+    returns: dict[int, list[float]] = {}
+    for step, tag, value in read_events(path):
+        if isinstance(value, str):
+            # CleanRL writes its arguments as a Markdown table.
+            for line in value.splitlines():
+                cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+                if len(cells) == 2:
+                    settings[cells[0]] = cells[1]
+        elif tag in ("charts/episodic_return", "charts/episodic_length"):
+            # One line per episode; they are averaged into the next row with losses.
+            returns.setdefault(step, []).append(value) if tag.endswith("return") else None
+        else:
+            rows.setdefault(step, {})[tag] = value
+    ended = sorted((step, x) for step, values in returns.items() for x in values)
+    at = 0
+    for step in sorted(rows):
+        if not any(METRICS.get(tag, "") in ("approx_kl", "value_loss", "entropy", "return") for tag in rows[step]):
+            continue
+        fresh: list[float] = []
+        while at < len(ended) and ended[at][0] <= step:
+            fresh.append(ended[at][1])
+            at += 1
+        mean = {"charts/episodic_return": sum(fresh) / len(fresh)} if fresh else {}
+        yield {**rows[step], **mean, "global_step": rows[step].get("time/total_timesteps", step)}
+
+
+def _flattened(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in entry.items():
+        if isinstance(value, dict):
+            yield from _flattened(cast(dict[str, Any], value), f"{prefix}{name}/")
+        else:
+            yield prefix + name, value
+
+
+def _row(entry: Mapping[str, Any]) -> Row:
+    """Return the metrics by our names; what can be derived from others is added."""
+    row: Row = {}
+    for name, value in entry.items():
+        # RLlib's names go through the policy's id; the last part is the metric's.
+        ours = METRICS.get(name) or METRICS.get(name.rpartition("/")[2] if "learner" in name else "")
+        number = _value(value)
+        if ours is None or not isinstance(number, int | float) or not math.isfinite(number):
+            continue
+        row[ours.removeprefix("-")] = -float(number) if ours.startswith("-") else float(number)
+    explained, loss = row.get("explained_variance", math.nan), row.get("value_loss", math.nan)
+    if explained < 1.0 and loss >= 0.0:
+        # The explained variance is 1 - error / variance of the targets.
+        row["target_std"] = math.sqrt(loss / max(1.0 - explained, 1e-6))
+        row["target_mean"] = 0.0
+    if "approx_kl" in row:
+        # The number of gradient steps is not logged; PPO takes several.
+        row["minibatches"] = 10.0
+    if row.get("return") == 0.0:
+        row |= {"reward_mean": 0.0, "reward_std": 0.0}
+    return row
+
+
+def _value(value: Any) -> Any:
+    """Return numbers in text as numbers."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,297 @@
+"""Statistical tests of an environment on the steps of a rollout: what observations, actions, rewards and ends depend on.
+
+All tests are regressions on the same rows, so that they take about a millisecond. They need actions that vary for the same
+observation, which an untrained policy gives; a policy that became deterministic gets no answer instead of a wrong one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.data.rollout import Rollout
+
+# Steps that are examined, observation components (those that vary most), and components that actions are multiplied with.
+ROWS, COMPONENTS, PRODUCTS = 2048, 12, 6
+# Transitions, and ends of episodes, below which a test gives no result.
+FEWEST, FEWEST_ENDS = 128, 20
+# Ends of episodes that a window waits for, until it has four times as many steps as it needs otherwise.
+ENDS = 8
+# Delays of observations and rewards that are tested, in steps.
+LAGS = (1, 2, 3, 4, 5, 6, 8, 10)
+# Share of the variance of actions that observations may explain; above it, effects of the two cannot be separated.
+DETERMINED = 0.9
+# Updates at which a window begins, and the most rollouts of one. Early ones count most: an untrained policy tries everything.
+WINDOWS, LONGEST = frozenset({0, 40, 160, 640, 2560}), 32
+# Observation parts wider than this are images or maps; a regression on single numbers does not fit them.
+WIDEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Consecutive steps of some streams, [T, n, …]."""
+
+    obs: np.ndarray
+    """[T, n, components]"""
+    action: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    ended: np.ndarray
+    valid: np.ndarray
+    start: np.ndarray
+
+    @classmethod
+    def of(cls, rollout: Rollout, streams: int) -> Steps | None:
+        """Copy what the tests need of a rollout's first streams; None if its observations are images only."""
+        parts = [
+            x[:, :streams].reshape(len(x), streams, -1)
+            for x in rollout.obs.values()
+            if x.dtype.kind in "fiub" and math.prod(x.shape[2:]) <= WIDEST
+        ]
+        if not parts:
+            return None
+        obs = np.concatenate([x.astype(np.float64) for x in parts], axis=2)
+        fields = (rollout.action, rollout.reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
+        return cls(obs, *(x[:, :streams].copy() for x in fields))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Steps]) -> Steps:
+        """Return consecutive rollouts as one."""
+        return cls(*(np.concatenate([getattr(each, name) for each in parts]) for name in cls.__slots__))
+
+
+class EnvironmentMonitor:
+    """Gathers the rollouts of a few windows of a run and tests the environment once in each."""
+
+    def __init__(self, choices: tuple[int, ...] = (), bounds: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+        self._choices, self._bounds = choices, bounds
+        self._parts: list[Steps] | None = None
+
+    def forget(self) -> None:
+        """Drop the rollouts of an unfinished window: the next rollout does not follow them."""
+        self._parts = None
+
+    def add(self, rollout: Rollout, updates: int) -> dict[str, float]:
+        """Take the rollout of the update after `updates`; return the results when a window is complete, else {}."""
+        if updates in WINDOWS:
+            self._parts = []
+        if self._parts is None:
+            return {}
+        # Long enough for delays in one stream; then as many streams as fit.
+        streams = max(1, min(rollout.reward.shape[1], ROWS // max(len(rollout.reward), 64)))
+        steps = Steps.of(rollout, streams)
+        if steps is None:
+            self._parts = None
+            return {}
+        self._parts.append(steps)
+        rows = sum(each.reward.size for each in self._parts)
+        ends = sum(int(each.ended.sum()) for each in self._parts)
+        # A window is extended for some time until episodes have ended in it.
+        if (rows < ROWS or (ends < ENDS and rows < 4 * ROWS)) and len(self._parts) < LONGEST:
+            return {}
+        joined, self._parts = Steps.joined(self._parts), None
+        return environment_stats(joined, self._choices, self._bounds)
+
+
+def environment_stats(
+    steps: Steps, choices: tuple[int, ...] = (), bounds: tuple[np.ndarray, np.ndarray] | None = None
+) -> dict[str, float]:
+    """Return what the steps show about the environment; a test that cannot be made has no entry.
+
+    Args:
+        steps: Consecutive steps of some streams, about 2,048 of them.
+        choices: Number of choices of each discrete action; empty for continuous actions.
+        bounds: Bounds of continuous actions, to which the environment clips them.
+    """
+    # What is not finite has its own rule.
+    if len(steps.reward) < 2 or not np.isfinite(steps.obs).all():
+        return {}
+    with np.errstate(all="ignore"):
+        rows = _Rows(steps, choices, bounds)
+        stats = {**_observations(rows), **_effects(rows), **_rewards(rows), **_ends(rows)}
+    return {name: float(x) for name, x in stats.items() if math.isfinite(x)}
+
+
+class _Rows:
+    """The examined steps, [T, n, …], standardised, with the features that the regressions share."""
+
+    def __init__(
+        self, steps: Steps, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> None:
+        self.obs = obs = steps.obs
+        self.reward, self.terminated = steps.reward.astype(np.float64), steps.terminated
+        self.ended = steps.ended | ~steps.valid
+        self.follows = ~self.ended[:-1] & steps.valid[1:] & ~steps.start[1:]
+        """[T - 1, n]: the next step belongs to the same episode."""
+        spread = obs.reshape(-1, obs.shape[2]).std(0)
+        self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
+        most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
+        self.z = (obs[..., most] - obs[..., most].mean(axis=(0, 1))) / spread[most]
+        self.action = _action_columns(steps.action, choices, bounds)
+        products = self.z[..., :PRODUCTS, None] * self.action[..., None, :]
+        self.acted = np.concatenate([self.action, products.reshape(*self.action.shape[:2], -1)], axis=2)
+        ones = np.ones((*self.z.shape[:2], 1))
+        self.state = np.concatenate([ones, self.z, self.z**2], axis=2)
+
+
+def _action_columns(
+    action: np.ndarray, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None
+) -> np.ndarray:
+    """[T, n, columns]: one column per choice but the first, or the standardised numbers and their squares."""
+    flat = action.reshape(*action.shape[:2], -1)
+    if choices and flat.dtype.kind in "iu" and flat.shape[2] == len(choices):
+        columns = [flat[..., k, None] == np.arange(1, min(n, 8)) for k, n in enumerate(choices)]
+        return np.concatenate(columns, axis=2).astype(np.float64)
+    numbers = flat[..., :8].astype(np.float64)
+    if bounds is not None:
+        numbers = np.clip(numbers, bounds[0][:8], bounds[1][:8])
+    scaled = (numbers - numbers.mean(axis=(0, 1))) / np.maximum(numbers.std(axis=(0, 1)), 1e-9)
+    # Squares: many rewards have a price of the control.
+    return np.concatenate([scaled, scaled**2], axis=2)
+
+
+def _residuals(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the residual sum of squares of each target, and the number of parameters of the regression."""
+    # A small ridge: constant or repeated columns must not make the system singular.
+    gram = features.T @ features + 1e-6 * len(features) * np.eye(features.shape[1])
+    fitted = features @ np.linalg.solve(gram, features.T @ targets)
+    return ((targets - fitted) ** 2).sum(0), features.shape[1]
+
+
+def _explained(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the adjusted R² of each target."""
+    left, parameters = _residuals(features, targets)
+    total = ((targets - targets.mean(0)) ** 2).sum(0)
+    n = len(targets)
+    return 1.0 - (left / max(1, n - parameters)) / np.maximum(total / max(1, n - 1), 1e-300)
+
+
+def _gained(base: np.ndarray, more: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the share of what `base` leaves unexplained that `more` explains, adjusted for the number of columns."""
+    before, few = _residuals(base, targets)
+    after, many = _residuals(np.concatenate([base, more], axis=1), targets)
+    n = len(targets)
+    # A target that `base` explains to rounding has nothing left to explain.
+    negligible = before < 1e-9 * np.maximum((targets**2).sum(0), 1e-300)
+    return np.where(negligible, 0.0, 1.0 - (after / max(1, n - many)) / np.maximum(before / max(1, n - few), 1e-300))
+
+
+def _observations(rows: _Rows) -> dict[str, float]:
+    obs, follows = rows.obs, rows.follows
+    width = obs.shape[2]
+    stats = {"obs_constant_share": 1.0 - len(rows.moving) / width, "obs_abs_max": float(np.abs(obs).max())}
+    now, after = obs[:-1][follows], obs[1:][follows]
+    if len(now) < FEWEST:
+        return stats
+    # Few distinct observations are places on a map or symbols, which may well stay the same.
+    stats["obs_distinct_share"] = len(np.unique(obs.reshape(-1, width), axis=0)) / (len(obs) * obs.shape[1])
+    stats["obs_repeat_share"] = float((now == after).all(axis=1).mean())
+    change = after - now
+    steady = np.abs(change.mean(0))
+    # Grows by the same amount in every step, beyond any scale that a network is made for.
+    clock = (change.std(0) < 1e-3 * steady) & (np.abs(obs).max(axis=(0, 1)) > 10.0)
+    stats["obs_clock_share"] = float(clock.mean())
+    low, high = obs.min(axis=(0, 1)), obs.max(axis=(0, 1))
+    at_edge = ((obs == low) | (obs == high)).mean(axis=(0, 1))
+    # Flags are 0 or 1 by design; a number cut off at symmetric limits is not.
+    stats["obs_saturated_share"] = float(((at_edge > 0.9) & (low < 0.0) & (high > low)).mean())
+    return stats
+
+
+def _effects(rows: _Rows) -> dict[str, float]:
+    """Return how well the next observation is explained, and what actions, now or some steps ago, contribute to it."""
+    follows = rows.follows
+    if not len(rows.moving) or follows.sum() < FEWEST:
+        return {}
+    state, acted = rows.state[:-1][follows], rows.acted[:-1][follows]
+    after = rows.z[1:][follows]
+    change = after - rows.z[:-1][follows]
+    stats = {"obs_explained": float(_explained(np.concatenate([state, acted], axis=1), after).max())}
+    # With a single choice there are no columns.
+    if not acted.shape[1] or float(_explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
+        return stats
+    stats["action_effect"] = float(_gained(state, acted, change).max())
+    late = [0.0]
+    for lag in LAGS[:4]:
+        pairs = _steps_apart(follows, lag)
+        if pairs is None or pairs.sum() < FEWEST:
+            continue
+        earlier = rows.acted[: len(pairs)][pairs]
+        target = (rows.z[lag + 1 :] - rows.z[lag:-1])[pairs]
+        # The earlier observation too: its products with actions would otherwise stand for it.
+        known = (rows.state[lag:-1], rows.acted[lag:-1], rows.state[: len(pairs)])
+        base = np.concatenate([x[pairs] for x in known], axis=1)
+        late.append(float(_gained(base, earlier, target).max()))
+    stats["action_effect_late"] = max(late)
+    return stats
+
+
+def _steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
+    """[T - 1 - lag, n]: True where the steps t … t + lag + 1 belong to one episode."""
+    if len(follows) <= lag:
+        return None
+    together = follows[: len(follows) - lag].copy()
+    for k in range(1, lag + 1):
+        together &= follows[k : len(follows) - lag + k]
+    return together
+
+
+def _rewards(rows: _Rows) -> dict[str, float]:
+    reward = rows.reward
+    scale = float(np.abs(reward).sum())
+    stats: dict[str, float] = {}
+    if scale > 0.0 and rows.ended.any():
+        stats["reward_at_end_share"] = float(np.abs(reward[rows.ended]).sum()) / scale
+    flat = reward[:-1].ravel()
+    rare = np.mean(flat != np.median(flat)) < 0.02
+    if not len(rows.moving) or len(flat) < FEWEST or flat.std() < 1e-9 or rare:
+        return stats
+    # The change of the observation is a part of many rewards (velocities, shaping); at an end there is none.
+    change = np.where(rows.follows[..., None], rows.z[1:] - rows.z[:-1], 0.0)
+    marks = np.stack([rows.ended[:-1], rows.terminated[:-1]], axis=2).astype(np.float64)
+    crossed = rows.z[:-1, :, :PRODUCTS, None] * rows.z[:-1, :, None, :PRODUCTS]
+    upper = np.triu_indices(crossed.shape[2], 1)
+    features = np.concatenate(
+        [rows.state[:-1], rows.acted[:-1], change, change**2, marks, crossed[:, :, upper[0], upper[1]]], axis=2
+    )
+    wide = features.shape[2]
+    explained = float(_explained(features.reshape(-1, wide), flat[:, None])[0])
+    stats["reward_explained"] = explained
+    best, best_lag = explained, 0
+    for lag in LAGS:
+        together = _steps_apart(rows.follows, lag)
+        if together is None or together.sum() < 2 * wide:
+            continue
+        target = reward[lag : lag + len(together)][together][:, None]
+        if target.std() < 1e-9:
+            continue
+        value = float(_explained(features[: len(together)][together], target)[0])
+        here = float(_explained(features[lag : lag + len(together)][together], target)[0])
+        # The same rewards, explained by their own step: smooth tasks are explained well by any recent step.
+        if 1.0 - here > 3.0 * (1.0 - value) + 0.01 and value > best:
+            best, best_lag = value, lag
+    stats["reward_lag"] = float(best_lag)
+    return stats
+
+
+def _ends(rows: _Rows) -> dict[str, float]:
+    """Return how well terminations can be predicted from observation and action: 1 is perfectly, 0.5 is chance."""
+    ends = rows.terminated[:-1].ravel()
+    if not len(rows.moving) or not FEWEST_ENDS <= ends.sum() <= len(ends) // 2:
+        return {}
+    features = np.concatenate([rows.state[:-1], rows.acted[:-1]], axis=2).reshape(len(ends), -1)
+    scores = np.empty(len(ends))
+    # Each half is scored by the regression of the other half; in its own half, chance would look like knowledge.
+    half = np.arange(len(ends)) % 2 == 0
+    for own in (half, ~half):
+        x, y = features[~own], ends[~own].astype(np.float64)
+        gram = x.T @ x + 1e-3 * len(x) * np.eye(x.shape[1])
+        scores[own] = features[own] @ np.linalg.solve(gram, x.T @ y)
+    rank = np.argsort(np.argsort(scores))
+    positives = int(ends.sum())
+    return {
+        "end_explained": (rank[ends].sum() - positives * (positives - 1) / 2) / (positives * (len(ends) - positives))
+    }

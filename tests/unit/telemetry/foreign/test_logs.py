@@ -1,0 +1,94 @@
+"""Logs of SB3, CleanRL and RLlib become records that the doctor examines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surefoot.errors import TelemetryError
+from surefoot.telemetry.doctor.doctor import examine_records
+from surefoot.telemetry.foreign.logs import find_log, read_log
+
+
+def sb3_csv(path: Path, *, kl: float = 0.01, rate: float = 3e-4, rows: int = 40) -> Path:
+    names = [
+        "time/total_timesteps",
+        "rollout/ep_rew_mean",
+        "train/approx_kl",
+        "train/entropy_loss",
+        "train/learning_rate",
+    ]
+    names += ["train/explained_variance", "train/value_loss", "train/clip_range"]
+    lines = [",".join(names)]
+    for k in range(1, rows + 1):
+        # The first row of SB3 has no losses yet.
+        losses = [kl + 1e-3 * k, -0.6 - 1e-3 * k, rate, 0.5, 2.0, 0.2] if k > 1 else [""] * 6
+        lines.append(",".join(map(str, [2048 * k, 20 + 0.1 * (k % 3), *losses])))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def first_rule(path: Path) -> str | None:
+    examination = examine_records(read_log(path).records())
+    return next((f.rule for f in examination.findings if f.primary), None)
+
+
+def test_a_table_of_sb3_has_our_names_signs_and_the_scale_of_the_targets(tmp_path: Path):
+    log = read_log(sb3_csv(tmp_path / "progress.csv"))
+    row = log.rows[5]
+    assert row["entropy"] == pytest.approx(0.606)
+    assert row["env_steps"] == 2048 * 6
+    assert row["target_std"] == pytest.approx((2.0 / 0.5) ** 0.5)
+    assert log.missing()
+
+
+def test_a_learning_rate_that_replaces_the_policy_is_named(tmp_path: Path):
+    assert first_rule(sb3_csv(tmp_path / "progress.csv", kl=3.0)) == "R03X"
+    assert first_rule(sb3_csv(tmp_path / "progress.csv", kl=3.0, rate=0.3)) == "S01"
+
+
+def test_rllibs_nested_results_and_params_are_read(tmp_path: Path):
+    stats = {"mean_kl_loss": 0.01, "entropy": 0.5, "vf_explained_var": 0.3, "vf_loss": 1.0}
+    rows = [
+        {
+            "num_env_steps_sampled_lifetime": 4000 * k,
+            "env_runners": {"episode_return_mean": 20.0},
+            "learners": {"default_policy": stats},
+        }
+        for k in range(1, 31)
+    ]
+    (tmp_path / "result.json").write_text("\n".join(json.dumps(row) for row in rows) + '\n{"torn')
+    (tmp_path / "params.json").write_text(json.dumps({"gamma": 0.3, "env": "CartPole-v1"}))
+    log = read_log(tmp_path / "result.json")
+    assert len(log.rows) == 30
+    assert log.rows[0]["approx_kl"] == 0.01
+    assert log.settings == {"gamma": 0.3, "env": "CartPole-v1"}
+
+
+def test_cleanrls_events_have_episodes_between_losses(tmp_path: Path):
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path))
+    writer.add_text("hyperparameters", "|param|value|\n|-|-|\n|gamma|0.99|\n|clip_coef|7|")
+    for k in range(1, 31):
+        for episode in range(3):
+            writer.add_scalar("charts/episodic_return", 20.0 + episode, 512 * k - episode)
+        writer.add_scalar("losses/approx_kl", 0.01, 512 * k)
+        writer.add_scalar("losses/value_loss", 1.0, 512 * k)
+    writer.close()
+    log = read_log(find_log(tmp_path) or tmp_path)
+    assert [row["return"] for row in log.rows] == [21.0] * 30
+    assert log.settings["clip"] == 7.0
+    assert first_rule(next(tmp_path.glob("*tfevents*"))) == "S04"
+
+
+def test_the_newest_table_of_a_directory_is_found_and_others_are_refused(tmp_path: Path):
+    assert find_log(tmp_path) is None
+    (tmp_path / "a").mkdir()
+    sb3_csv(tmp_path / "a" / "progress.csv")
+    assert find_log(tmp_path) == tmp_path / "a" / "progress.csv"
+    (tmp_path / "progress.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TelemetryError, match="no row with a number of steps"):
+        read_log(tmp_path / "progress.csv")
+    with pytest.raises(TelemetryError, match="no log that is known"):
+        read_log(tmp_path / "x.txt")

@@ -1,0 +1,128 @@
+"""The environment's tests on a process that is known: x moves by the action, the reward is x, an episode ends at |x| > 3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surefoot.data.rollout import Rollout
+from surefoot.train.diagnose.environment_tests import WINDOWS, EnvironmentMonitor, Steps, environment_stats
+
+T, N = 256, 8
+
+
+def walk(*, effect: float = 1.0, seed: int = 0) -> Steps:
+    """x' = 0.9 x + effect (2 a - 1) + noise, beside a second number that is noise; the action is a fair coin."""
+    rng = np.random.default_rng(seed)
+    obs, action = np.zeros((T, N, 2)), rng.integers(0, 2, (T, N))
+    ended, start, x = np.zeros((T, N), bool), np.zeros((T, N), bool), rng.normal(size=N)
+    fresh = np.ones(N, bool)
+    for t in range(T):
+        obs[t, :, 0], obs[t, :, 1], start[t] = x, rng.normal(size=N), fresh
+        ended[t] = fresh = np.abs(x) > 3.0
+        x = np.where(ended[t], rng.normal(size=N), 0.9 * x + effect * (2 * action[t] - 1) + 0.1 * rng.normal(size=N))
+    return Steps(obs, action, obs[..., 0].copy(), ended, ended, np.ones((T, N), bool), start)
+
+
+def stats(steps: Steps) -> dict[str, float]:
+    return environment_stats(steps, (2,))
+
+
+def test_a_plain_process_shows_effects_rewards_and_ends():
+    measured = stats(walk())
+    assert measured["action_effect"] > 0.9
+    assert measured["action_effect_late"] < 0.05
+    assert measured["reward_explained"] > 0.99
+    assert measured["reward_lag"] == 0.0
+    assert measured["end_explained"] > 0.95
+    assert measured["obs_explained"] > 0.7
+    assert measured["obs_constant_share"] == measured["obs_repeat_share"] == measured["obs_clock_share"] == 0.0
+
+
+def test_actions_that_are_not_carried_out_have_no_effect():
+    assert abs(stats(walk(effect=0.0))["action_effect"]) < 0.02
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_actions_that_come_late_have_their_effect_late(lag: int):
+    steps = walk()
+    measured = stats(replace(steps, action=np.roll(steps.action, -lag, axis=0)))
+    assert measured["action_effect"] < 0.1
+    assert measured["action_effect_late"] > 0.5
+
+
+def test_constant_repeated_counted_and_cut_off_observations_are_told_apart():
+    steps, count = walk(), np.arange(T)[:, None, None] * np.ones((1, N, 1))
+    constant = stats(replace(steps, obs=np.ones((T, N, 2))))
+    repeated = stats(replace(steps, obs=np.repeat(steps.obs[::4], 4, axis=0), start=np.zeros((T, N), bool)))
+    counted = stats(replace(steps, obs=np.concatenate([steps.obs, count], axis=2)))
+    cut_off = stats(replace(steps, obs=np.clip(1e3 * steps.obs, -1, 1)))
+    assert constant["obs_constant_share"] == 1.0
+    assert repeated["obs_repeat_share"] == pytest.approx(0.75, abs=0.05)
+    assert counted["obs_clock_share"] == pytest.approx(1 / 3)
+    assert cut_off["obs_saturated_share"] == 1.0
+
+
+def test_shuffled_observations_do_not_follow_from_each_other():
+    steps, rng = walk(), np.random.default_rng(3)
+    obs = rng.permutation(steps.obs.reshape(T * N, 2)).reshape(T, N, 2)
+    assert stats(replace(steps, obs=obs))["obs_explained"] < 0.1
+
+
+def test_a_reward_of_noise_is_not_explained_and_a_late_one_names_its_delay():
+    steps, rng = walk(), np.random.default_rng(4)
+    assert stats(replace(steps, reward=rng.normal(size=(T, N))))["reward_explained"] < 0.1
+    impulse = rng.normal(size=(T, N, 2))
+    late = replace(steps, obs=impulse, reward=np.roll(impulse[..., 0], 3, axis=0), ended=np.zeros((T, N), bool))
+    late = replace(late, terminated=late.ended, start=late.ended)
+    assert stats(late)["reward_lag"] == 3.0
+
+
+def test_random_ends_cannot_be_predicted():
+    steps, rng = walk(), np.random.default_rng(5)
+    ended = rng.random((T, N)) < 0.1
+    measured = stats(replace(steps, terminated=ended, ended=ended))
+    assert 0.4 < measured["end_explained"] < 0.65
+
+
+def test_a_deterministic_policy_gets_no_answer_about_its_actions():
+    steps = walk()
+    chosen = (steps.obs[..., 0] > 0).astype(np.int64)
+    obs = np.where(chosen, 1.0, -1.0)[..., None] + 1e-3 * steps.obs[..., :1]
+    assert "action_effect" not in stats(replace(steps, action=chosen, obs=obs))
+
+
+def test_numbers_that_are_not_finite_are_left_to_their_own_rule():
+    steps = walk()
+    steps.obs[3, 2, 0] = np.nan
+    assert stats(steps) == {}
+
+
+def test_the_monitor_joins_rollouts_until_a_window_is_full():
+    steps, monitor = walk(), EnvironmentMonitor((2,))
+    results = [monitor.add(_rollout(steps, slice(32 * k, 32 * k + 32)), k) for k in range(8)]
+    assert [bool(result) for result in results] == [False] * 7 + [True]
+    assert results[-1]["action_effect"] > 0.9
+    # Between windows nothing is gathered.
+    assert 8 not in WINDOWS
+    assert monitor.add(_rollout(steps, slice(0, 256)), 8) == {}
+
+
+def _rollout(steps: Steps, rows: slice) -> Rollout:
+    shape = steps.reward[rows].shape
+    zeros = np.zeros(shape, np.float32)
+    return Rollout(
+        obs={"obs": steps.obs[rows].astype(np.float32)},
+        action=steps.action[rows],
+        log_prob=zeros,
+        value=zeros,
+        next_value=zeros,
+        reward=steps.reward[rows].astype(np.float32),
+        terminated=steps.terminated[rows],
+        truncated=np.zeros(shape, bool),
+        start=steps.start[rows],
+        valid=np.ones(shape, bool),
+        policy_version=np.zeros(shape, np.int64),
+    )
