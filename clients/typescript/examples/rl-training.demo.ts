@@ -46,13 +46,13 @@ function decideHere(prompts: readonly string[]): void {
       const mask = allowed(text);
       if (!mask.includes(true)) break;
       const choice = policy.choose(encoder.encode(text), { mask });
-      const next = mutate(text, choice.action, { category, seed: step }).text;
-      const gain = score(next, category).score - score(text, category).score;
+      const next = mutate(text, choice.action, { category }).text;
+      const gain = score(next).score - score(text).score;
       const cost = tokens(next) - tokens(text);
       console.log(`  ${choice.name.padEnd(20)} p ${choice.probability.toFixed(2)}  gain ${signed(gain, 3)}  tokens ${signed(cost, 0)}`);
       text = next;
     }
-    console.log(`  score ${score(prompt, category).score.toFixed(3)} → ${score(text, category).score.toFixed(3)}`);
+    console.log(`  score ${score(prompt).score.toFixed(3)} → ${score(text).score.toFixed(3)}`);
     if (values.action !== undefined) console.log(`\n${text}`);
   }
 }
@@ -76,7 +76,7 @@ async function trainAndPlot(): Promise<void> {
     });
     console.log(`\n${plot(curve)}\n`);
     console.log(`${stats.totalUpdates} updates; average of the last 100 rewards ${signed(stats.avgReward, 4)}, best ${signed(stats.maxReward, 3)}`);
-    const weights = readFileSync(join(trainer.getInterface().config.dataDir, "policies/prompts/live/weights.safetensors"));
+    const weights = readFileSync(join(trainer.getInterface().config.dataDir, "directive023/latest/weights.safetensors"));
     writeFileSync(values.out, exportPolicy(weights, { actions: MUTATIONS, encoder: `hashing-1-${DIM}` }));
     console.log(`Wrote ${values.out}; --policy ${values.out} decides with it`);
   } finally {

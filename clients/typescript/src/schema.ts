@@ -44,13 +44,17 @@ export interface Checkpoint {
 
 /** The chosen action, with probability and policy version. */
 export interface Decision {
-  action: number;
+  /** Default: false */
+  abstained: boolean;
+  action: number | null;
+  /** Default: 0 */
+  confidence: number;
   decision_id: string;
   distribution?: number[];
   expires_at: number;
   /** Default: "live" */
   mode: "apprentice" | "live" | "shadow";
-  name: string;
+  name: string | null;
   /** Lower-case letters, digits, - and _. */
   policy: string;
   policy_version: number;
@@ -67,6 +71,13 @@ export interface Decisions {
   decisions: NewDecision[];
 }
 
+/** A policy that was deleted. */
+export interface Deleted {
+  decisions: number;
+  /** Lower-case letters, digits, - and _. */
+  policy: string;
+}
+
 /** An estimate and its 95 % interval. */
 export interface Estimate {
   high: number;
@@ -80,6 +91,7 @@ export interface Explained {
   distribution: number[];
   exploration: number;
   learned: number;
+  names: string[];
   /** Default: [] */
   nearest: Past[];
   prior: number;
@@ -121,6 +133,7 @@ export interface NewAct {
 
 /** The version to name; default: the live one. */
 export interface NewCheckpoint {
+  name?: string;
   version?: number;
 }
 
@@ -138,6 +151,7 @@ export interface NewDecision {
   embedding?: number[];
   embedding_b64?: string;
   episode?: string;
+  features?: Record<string, number | boolean | string>;
   mask?: boolean[];
   /** Default: "live" */
   mode?: "apprentice" | "live" | "shadow";
@@ -159,6 +173,8 @@ export interface NewJob {
 
 /** A policy to create: its input and its choices. */
 export interface NewPolicy {
+  /** Default: null */
+  abstain_below?: number | null;
   /** Default: [] */
   actions?: string[];
   /** Default: "first" */
@@ -167,15 +183,21 @@ export interface NewPolicy {
   choose?: "actions" | "candidates";
   /** Default: 0 */
   default_reward?: number;
+  /** Default: {} */
+  description_embeddings?: Record<string, number[]>;
+  /** Default: {} */
+  descriptions?: Record<string, string>;
   /** Default: 384 */
   embedding_size?: number;
   /** Default: "none" */
   encoder?: "hashing" | "none";
+  /** Default: 0 */
+  feature_size?: number;
   /** Lower-case letters, digits, - and _. */
   name: string;
-  /** Default: 5 */
+  /** Default: 1 */
   prior?: number;
-  /** Default: [-1,1] */
+  /** Default: [0,1] */
   reward_range?: [number, number];
   /** Default: 0 */
   seed?: number;
@@ -215,18 +237,22 @@ export interface Part {
 
 /** A similar past decision and its reward. */
 export interface Past {
-  action: number;
   decision_id: string;
   likeness: number;
+  name: string;
   reward: number;
 }
 
 /** A policy and its statistics. */
 export interface Policy {
+  /** Default: null */
+  abstain_below: number | null;
   /** Default: [] */
   actions: string[];
   /** Default: "first" */
   aggregation: "first" | "last" | "sum";
+  /** Default: null */
+  calibration_error: number | null;
   /** Default: null */
   canary: [number, number] | null;
   /** Default: "actions" */
@@ -235,19 +261,31 @@ export interface Policy {
   decisions: number;
   /** Default: 0 */
   default_reward: number;
+  /** Default: {} */
+  description_embeddings: Record<string, number[]>;
+  /** Default: {} */
+  descriptions: Record<string, string>;
   /** Default: 384 */
   embedding_size: number;
   /** Default: "none" */
   encoder: "hashing" | "none";
+  /** Default: 0 */
+  feature_size: number;
+  /** Default: false */
+  frozen: boolean;
   /** Default: null */
   mean_reward: number | null;
   /** Lower-case letters, digits, - and _. */
   name: string;
   /** Default: 0 */
   newest: number;
-  /** Default: 5 */
+  /** Default: 0 */
+  outcomes: number;
+  /** Default: 1 */
   prior: number;
-  /** Default: [-1,1] */
+  /** Default: [] */
+  retired: string[];
+  /** Default: [0,1] */
   reward_range: [number, number];
   /** Default: 0 */
   rewards: number;
@@ -258,6 +296,22 @@ export interface Policy {
   version: number;
   /** Default: 600 */
   wait_seconds: number;
+}
+
+/** Changes of a policy; what is omitted stays unchanged. */
+export interface PolicyChange {
+  abstain_below?: number | null;
+  /** Default: [] */
+  add_actions?: string[];
+  /** Default: {} */
+  description_embeddings?: Record<string, number[]>;
+  /** Default: {} */
+  descriptions?: Record<string, string>;
+  frozen?: boolean;
+  /** Lower-case letters, digits, - and _. */
+  name?: string;
+  /** Default: [] */
+  retire_actions?: string[];
 }
 
 /** An error, as RFC 9457 problem. */
@@ -304,10 +358,10 @@ export interface Training {
   client_share?: number;
   /** Default: 128 */
   every?: number;
-  /** Default: 64 */
+  /** Default: 1 */
   least?: number;
   /** Default: {} */
-  settings?: Record<string, unknown>;
+  settings?: Record<string, number>;
 }
 
 /** A version of the policy's weights. */
@@ -351,8 +405,12 @@ export interface Operations {
   listPolicies: ["GET", "/v1/policies"];
   /** Create a policy; repeating the same request returns the same policy. */
   createPolicy: ["POST", "/v1/policies"];
+  /** Delete a policy with its versions, decisions and rewards. */
+  deletePolicy: ["DELETE", "/v1/policies/{policy}"];
   /** Return the configuration and statistics of a policy. */
   getPolicy: ["GET", "/v1/policies/{policy}"];
+  /** Rename or freeze a policy; add, describe or retire actions. */
+  changePolicy: ["PATCH", "/v1/policies/{policy}"];
   /** Name a version permanently. */
   createCheckpoint: ["POST", "/v1/policies/{policy}/checkpoints"];
   /** Choose an action. The decision is on disk when the response arrives. */

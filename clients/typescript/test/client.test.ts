@@ -8,7 +8,6 @@ import { test } from "node:test";
 import {
   Conflict,
   ConnectionFailed,
-  ExportedPolicy,
   Forbidden,
   Invalid,
   NotFound,
@@ -19,7 +18,6 @@ import {
   TimedOut,
   Unauthorized,
   Unavailable,
-  exportPolicy,
 } from "@surefoot/client";
 import { GREET, PYTHON, ROOT, answering, client, dropping, folder, rl, serve } from "./shared.js";
 
@@ -30,13 +28,13 @@ test("a policy decides, is rewarded, learns, is promoted, evaluated and rolled b
   const made = await surefoot.createPolicy(GREET);
   assert.deepEqual(await surefoot.createPolicy(GREET), made);
   const first = await surefoot.decide("greet", { embedding: seen(0), distribution: true, subject: "someone" });
-  assert.equal(first.name, GREET.actions[first.action]);
-  assert.ok(Math.abs((first.distribution as number[])[first.action]! - first.probability) < 1e-12);
+  assert.equal(first.name, GREET.actions[first.action!]);
+  assert.ok(Math.abs((first.distribution as number[])[first.action!]! - first.probability) < 1e-12);
   assert.equal((await surefoot.reward(first.decision_id, 0.5)).status, "stored");
   assert.equal((await surefoot.reward(first.decision_id, { value: 0.5 })).status, "replayed");
   const many = await surefoot.decideMany("greet", Array.from({ length: 30 }, (_, i) => ({ embedding: seen(i) })));
   assert.equal(new Set(many.map((d) => d.decision_id)).size, 30);
-  await Promise.all(many.map((d) => surefoot.reward(d.decision_id, { parts: { liked: d.action === 1 ? 1 : 0, cost: -0.1 } })));
+  await Promise.all(many.map((d) => surefoot.reward(d.decision_id, { parts: { liked: d.action === 1 ? 0.9 : 0, cost: 0.1 } })));
   const job = await surefoot.finished(await surefoot.update("greet", { least: 20 }), { every: 50 });
   assert.equal(job.result["version"], 1);
   assert.deepEqual((await surefoot.versions("greet")).map((v) => [v.version, v.live]), [[1, true], [0, false]]);
@@ -51,7 +49,7 @@ test("a policy decides, is rewarded, learns, is promoted, evaluated and rolled b
   const why = await surefoot.explain(first.decision_id);
   assert.equal(why.reward, 0.5);
   assert.equal(why.nearest.length, 5);
-  assert.deepEqual((await surefoot.policies()).map((p) => p.name).sort(), ["greet", "prompts"]);
+  assert.deepEqual((await surefoot.policies()).map((p) => p.name).sort(), ["greet"]);
   assert.equal((await surefoot.policy("greet")).decisions, 31);
   assert.deepEqual([await surefoot.health(), await surefoot.ready()], [{ status: "ok" }, { status: "ok" }]);
   assert.match(await surefoot.metrics(), /surefoot/);
@@ -66,7 +64,7 @@ test("a decision may bring its candidates, with descriptions or embeddings", asy
     { id: "other", embedding: new Float32Array(64).fill(0.1) },
   ];
   const made = await surefoot.decide("pick", { text: "send me a new cup", candidates, mask: [true, true, false] });
-  assert.equal(made.name, candidates[made.action]!.id);
+  assert.equal(made.name, candidates[made.action!]!.id);
   assert.equal((await surefoot.reward(made.decision_id, 1)).status, "stored");
   const { distribution, names } = await surefoot.distribution("pick", { text: "send me a new cup", candidates });
   assert.deepEqual(names, ["refund", "cup", "other"]);
@@ -197,25 +195,6 @@ test("a try that takes too long is given up", async () => {
     new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted"))));
   const asked = new Surefoot({ fetch: never, timeout: 20, maxRetries: 1 }).health();
   await assert.rejects(asked, (why) => why instanceof TimedOut && /within 20 ms/.test(why.message));
-});
-
-test("exported weights decide as the service does, to 1e-5", async () => {
-  const surefoot = await client();
-  await surefoot.createPolicy(GREET);
-  const { version } = await surefoot.policy("greet");
-  const file = readFileSync(join(rl.config.dataDir, "policies/greet", `${version}`.padStart(6, "0"), "weights.safetensors"));
-  const whole = ExportedPolicy.read(file, GREET.actions);
-  const small = ExportedPolicy.read(exportPolicy(file, { actions: GREET.actions, encoder: "none" }));
-  assert.ok(Number.isFinite(whole.expected(seen(0))));
-  assert.throws(() => small.expected(seen(0)), /no critic/);
-  for (let i = 0; i < 20; i++) {
-    const mask = i % 3 === 0 ? [true, false, true] : [true, true, true];
-    const there = await surefoot.decide("greet", { embedding: seen(i), mask, deterministic: true, distribution: true });
-    const here = small.choose(seen(i), { mask });
-    assert.equal(here.name, there.name);
-    (there.distribution as number[]).forEach((p, a) => assert.ok(Math.abs(p - here.distribution[a]!) < 1e-5));
-    assert.deepEqual(whole.distribution(seen(i), mask), here.distribution);
-  }
 });
 
 test("it can be required as well as imported", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -23,20 +23,20 @@ test("the interface selects, stores, updates, reports, saves and loads", async (
   assert.ok(Math.abs(action.probability - Math.exp(action.logProb)) < 1e-12);
   const chances = await rl.getActionDistribution(await rl.config.embed(PROMPTS[0]!));
   assert.ok(Math.abs(chances[action.mutationType] - action.probability) < 1e-9);
-  const { stored, reward } = await rl.collectExperience(PROMPTS[0]!, `${PROMPTS[0]} If that cannot be done, say why.`, action, false);
+  const { stored, reward } = await rl.collectExperience(PROMPTS[0]!, `${PROMPTS[0]}. If that cannot be done, say why.`, action, false);
   assert.equal(stored, true);
-  assert.ok(reward > 0, "a way out makes a prompt more robust");
+  assert.ok(reward < 0, "the lint gives nothing for a sentence that fits every prompt; its tokens cost");
   assert.equal(await rl.update(), null, "one experience is too little");
   const episode = await rl.trainEpisode(PROMPTS, 3);
   assert.equal(episode.mutations.length, episode.totalSteps);
   assert.equal(episode.texts.length, PROMPTS.length);
-  await rl.trainEpisode(PROMPTS, { maxSteps: 5 });
+  for (let i = 0; i < 3; i++) await rl.trainEpisode(PROMPTS, { maxSteps: 5 });
   const update = await rl.update();
   assert.equal(update?.updateCount, 1);
   assert.ok(update.bufferSize >= 24 && update.entropy > 1.4 && Number.isFinite(update.policyLoss));
   const stats = await rl.getStats();
   assert.equal(stats?.totalUpdates, 1);
-  assert.ok(stats.avgReward !== 0 && stats.maxReward > 0 && stats.avgEntropy > 0);
+  assert.ok(stats.avgReward < 0 && stats.maxReward >= stats.avgReward && stats.avgEntropy > 0);
   assert.equal(await rl.saveCheckpoint("after-one"), "after-one");
   assert.equal(await rl.loadCheckpoint("after-one"), true);
   assert.equal(await rl.loadCheckpoint("never-saved"), false);
@@ -44,7 +44,7 @@ test("the interface selects, stores, updates, reports, saves and loads", async (
 });
 
 test("a trained version exported to TypeScript has the server's digits, critic included", async () => {
-  const file = readFileSync(join(rl.config.dataDir, "policies/prompts/live/weights.safetensors"));
+  const file = readFileSync(join(rl.config.dataDir, "directive023/latest/weights.safetensors"));
   const policy = ExportedPolicy.read(file, MUTATIONS);
   for (const prompt of PROMPTS) {
     const row = await rl.config.embed(prompt);
@@ -84,8 +84,6 @@ const DIM_OF_ANOTHER = 16;
 
 test("a server that is stopped while it starts is stopped", async () => {
   const dataDir = join(folder, "hasty");
-  // A policy that is there need not be made, which would take torch.
-  cpSync(join(rl.config.dataDir, "policies"), join(dataDir, "policies"), { recursive: true, verbatimSymlinks: true });
   const hasty = new RLInterface({ ...rl.config, serverPort: 0, dataDir });
   const starting = hasty.startServer();
   await hasty.stopServer();

@@ -210,17 +210,15 @@ class Journal:
         """Delete entries; return how many existed."""
         return self._commit("DELETE FROM entries WHERE kind = ? AND seq = ?", [(kind, seq) for seq in seqs])
 
+    def delete_tagged(self, tag: str, count: int) -> int:
+        """Delete at most `count` entries of a tag, of any kind; return how many were deleted."""
+        rows = self._query("SELECT seq FROM entries WHERE tag = ? LIMIT ?", (tag, count))
+        return self._commit("DELETE FROM entries WHERE seq = ?", rows)
+
     def keep_latest(self, kind: str, count: int) -> int:
         """Delete all but the last `count` of a kind; return how many were deleted."""
-        with self._lock:
-            self._require_open()
-            before = self._db.total_changes
-            self._db.execute(
-                "DELETE FROM entries WHERE kind = ? AND seq <= "
-                "(SELECT seq FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-                (kind, kind, count),
-            )
-            return self._db.total_changes - before
+        latest = "SELECT seq FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"
+        return self._commit(f"DELETE FROM entries WHERE kind = ? AND seq <= ({latest})", [(kind, kind, count)])
 
     def clear(self, kind: str) -> None:
         """Delete every entry of a kind."""

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.errors import ConfigError
-from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.decisions.store import Durability
 from surefoot.server.http.access import AccessGuard, read_tokens
@@ -55,7 +54,7 @@ class Settings:
     replicas: int = 0
     replica_port: int = 0
     """Port of the replicas; 0 selects a free one. Replicas of runs share `port`."""
-    extension: Callable[[Service, PolicyLifecycle], Extension] | None = None
+    extension: Callable[[Service], Extension] | None = None
     """Creates additional endpoints of the service."""
     exit_with_parent: bool = False
     log_level: str = "info"
@@ -116,10 +115,9 @@ def _app(settings: Settings, guard: AccessGuard) -> App:
     if settings.runs:
         return read_only_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
     service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
-    lifecycle = PolicyLifecycle(service)
-    extension = None if settings.extension is None else settings.extension(service, lifecycle)
+    extension = None if settings.extension is None else settings.extension(service)
     pages = page_routes() if settings.ui else ()
-    return App(service, guard, extension=extension, lifecycle=lifecycle, pages=pages)
+    return App(service, guard, extension=extension, pages=pages)
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str = "", replicas: Replicas | None = None) -> int:

@@ -9,13 +9,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from surefoot.data.journal import Journal
+from surefoot.data.journal import Entry, Journal
+from surefoot.decide.policy.experience_log import Log
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
-from surefoot.server.decisions.served_policy import ServedPolicy, chances_of
+from surefoot.server.decisions.recovery import read_policy
+from surefoot.server.decisions.requests import chances_of
+from surefoot.server.decisions.served_policy import ServedPolicy
+from surefoot.server.decisions.snapshots import restore
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
@@ -34,6 +36,8 @@ class Copies:
     def __init__(self, directory: Path, digits: int | None = None) -> None:
         self.directory, self.digits = directory, digits
         self.policies: dict[str, ServedPolicy] = {}
+        self._loaded: dict[str, tuple[Any, ServedPolicy]] = {}
+        """{key: (its stored form, the policy)}"""
         self._journal: Journal | None = None
         # One refresh at a time: an older one must not overwrite a newer one.
         self._refresh_lock = threading.Lock()
@@ -44,21 +48,28 @@ class Copies:
             self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
             policies: dict[str, ServedPolicy] = {}
             for entry in self._journal.scan("policy"):
-                config = msgspec.convert(entry.body, schema.NewPolicy)
-                versions = Versions(self.directory / "policies" / config.name)
-                serving, live = self.policies.get(config.name), versions.live
-                if live is not None and (serving is None or serving.version != live):
+                known, versions = self._loaded.get(entry.id), Versions(self.directory / "policies" / entry.id)
+                live = versions.live
+                if live is not None and (known is None or known[1].version != live or known[0] != entry.body):
                     try:
-                        serving = ServedPolicy.load(config, versions)
+                        known = self._loaded[entry.id] = (entry.body, self._load(entry, live))
                     except (SurefootError, OSError) as error:
-                        log.warning("version %d of %s could not be read: %s", live, config.name, error)
-                if serving is not None:
-                    policies[config.name] = serving
+                        log.warning("version %d of %s could not be read: %s", live, entry.id, error)
+                if known is not None:
+                    policies[known[1].config.name] = known[1]
             self.policies = policies
+
+    def _load(self, entry: Entry, live: int) -> ServedPolicy:
+        serving = read_policy(entry, self.directory)
+        # Without a log: a copy does not learn.
+        restore(serving, serving.versions.load(live).parts, Log(serving.learner.dim, 1))
+        serving.version = serving.newest = live
+        return serving
 
     def find(self, name: str) -> None:
         """Refresh if the service now has a policy of that name."""
-        if self._journal is not None and self._journal.has("policy", name):
+        entries = [] if self._journal is None else self._journal.scan("policy")
+        if any(entry.body.get("config", {}).get("name") == name for entry in entries):
             self.refresh()
 
     async def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:

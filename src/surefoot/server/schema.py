@@ -13,6 +13,7 @@ Name = Annotated[
 ]
 Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$(?!\n)")]
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
+Description = Annotated[str, Meta(min_length=1, max_length=4000)]
 Text = Annotated[str, Meta(max_length=100_000)]
 Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -44,15 +45,16 @@ class TrainingBody(_Body):
     """Automatic learning of a policy."""
 
     automatic: bool = True
-    """False: learn only on request."""
-    every: Annotated[int, Meta(ge=1)] = 128
-    """Finished decisions between two updates."""
-    least: Annotated[int, Meta(ge=1)] = 64
-    """Minimum number of finished decisions for an update."""
+    """True: learn from every outcome as it comes. False: learn only on request."""
+    every: Annotated[int, Meta(ge=1, le=1_000_000)] = 128
+    """Outcomes between two saved versions; after 1,280 outcomes a tenth of them, at most 5,000."""
+    least: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    """Minimum number of outcomes since the last version for an update on request."""
     client_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.2
-    """Largest share of an update from one client's rewards, if there are several clients; an even share with fewer than five."""
-    settings: dict[str, Any] = {}
-    """PPO settings, as listed by `surefoot knobs`."""
+    """Largest share of the outcomes that one client's rewards are learned from, if there are several clients; an even share
+    with fewer than five."""
+    settings: dict[str, float] = {}
+    """Settings of the learner: sharpness, floor, lr, decay, minibatch_size, log, forget, surprise."""
 
 
 class NewPolicy(_Body):
@@ -63,13 +65,19 @@ class NewPolicy(_Body):
     """actions: from a fixed list. candidates: from those sent with each decision, by their descriptions."""
     actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
     """Names of the actions, in the order of their numbers; at least two. Empty for candidates."""
-    prior: Annotated[float, Meta(ge=0.0, le=100.0)] = 5.0
-    """candidates: initial weight of the cosine between input and description; 0: none."""
+    descriptions: dict[Word, Description] = {}
+    """{action: what it is for}; requires an encoder. Before anything is learned, the nearest description is likeliest."""
+    description_embeddings: dict[Word, list[Finite]] = {}
+    """{action: embedding of its description}, for a policy without an encoder. Not part of responses."""
+    prior: Annotated[float, Meta(ge=0.0, le=10.0)] = 1.0
+    """How much descriptions count before anything is learned, as a multiple of the usual; 0: nothing."""
     embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)] = 384
     """Size of the input embedding."""
+    feature_size: Annotated[int, Meta(ge=0, le=4096)] = 0
+    """Numbers that a decision's `features` are hashed into; 0: it has none. 64 are enough for about twenty features."""
     encoder: Literal["none", "hashing"] = "none"
     """Encoder of a decision's `text`; none: the caller sends embeddings."""
-    reward_range: tuple[Finite, Finite] = (-1.0, 1.0)
+    reward_range: tuple[Finite, Finite] = (0.0, 1.0)
     """Rewards outside of this range are refused."""
     wait_seconds: Annotated[float, Meta(gt=0.0, le=604_800.0)] = 600.0
     """Seconds that a decision waits for its reward."""
@@ -77,7 +85,10 @@ class NewPolicy(_Body):
     """Reward of a decision that received none in time."""
     aggregation: Aggregation = "first"
     """How several rewards of a decision are combined: the first, their sum, or the last before learning."""
-    seed: Count = 0
+    abstain_below: Share | None = None
+    """Answer "none of these" where the expected success rate of the choice is below this; 0 never does. null: below one half,
+    once enough outcomes show that this would have lost almost no successes."""
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     training: TrainingBody = msgspec.field(default_factory=TrainingBody)
 
 
@@ -90,10 +101,42 @@ class PolicyResponse(NewPolicy):
     """The newest version."""
     canary: tuple[int, float] | None = None
     """(version, share of the decisions) of a canary."""
+    frozen: bool = False
+    """True: it decides, and does not learn."""
+    retired: list[Word] = []
+    """Actions that are no longer chosen."""
     decisions: Count = 0
     rewards: Count = 0
     mean_reward: float | None = None
     """Mean of the last 1,000 rewards."""
+    outcomes: Count = 0
+    """Outcomes that it has learned from."""
+    calibration_error: float | None = None
+    """Mean distance between the expected and the observed success rate; null before the first outcome."""
+
+
+class PolicyChange(_Body):
+    """Changes of a policy; what is omitted stays unchanged."""
+
+    name: Name | UnsetType = UNSET
+    """The new name."""
+    frozen: bool | UnsetType = UNSET
+    """True: decide without learning. Outcomes that arrive meanwhile are stored, and never learned from."""
+    add_actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
+    """New actions, or retired ones to use again. They get the next numbers; the others keep what they have learned."""
+    retire_actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
+    """Actions not to choose any more. They keep their numbers."""
+    descriptions: dict[Word, Description] = {}
+    description_embeddings: dict[Word, list[Finite]] = {}
+    abstain_below: Share | UnsetType | None = UNSET
+
+
+class Deleted(_Body):
+    """A policy that was deleted."""
+
+    policy: Name
+    decisions: Count
+    """Number of its decisions, which were deleted with their rewards."""
 
 
 class Candidate(_Body):
@@ -101,7 +144,7 @@ class Candidate(_Body):
 
     id: Word
     """Its name in the response."""
-    description: Annotated[str, Meta(min_length=1, max_length=4000)] | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
     """Requires a policy with an encoder."""
     embedding: list[Finite] | UnsetType = UNSET
     embedding_b64: Numbers | UnsetType = UNSET
@@ -117,6 +160,8 @@ class NewDecision(_Body):
     """The embedding as little-endian float32 in base64: an eighth of the work."""
     text: Text | UnsetType = UNSET
     """Requires a policy with an encoder."""
+    features: Annotated[dict[Word, Finite | bool | Word], Meta(max_length=256)] | UnsetType = UNSET
+    """Numbers, true or false, and categories by name, beside the embedding or without one; requires `feature_size`."""
     candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_CANDIDATES)] | UnsetType = UNSET
     """The options; for a policy that chooses among candidates."""
     mask: list[bool] | UnsetType = UNSET
@@ -142,14 +187,20 @@ class DecisionResponse(_Body):
 
     decision_id: Id
     policy: Name
-    action: Count
-    """Index into the policy's actions or the candidates that were sent."""
-    name: Word
-    """The action's name, or the candidate's id."""
+    action: Count | None
+    """Index into the policy's actions or the candidates that were sent; null: none of these."""
+    name: Word | None
+    """The action's name, or the candidate's id; null: none of these."""
     probability: Share
+    """Probability with which it was drawn."""
     policy_version: Count
+    """The newest saved version of the policy that decided; it learns on between two versions."""
     expires_at: float
     """Unix time after which a reward is refused."""
+    confidence: Share = 0.0
+    """Expected success rate, calibrated on past outcomes."""
+    abstained: bool = False
+    """True: none of the choices is expected to succeed often enough (`abstain_below`). Nothing was chosen."""
     mode: Mode = "live"
     distribution: list[Share] | UnsetType = UNSET
 
@@ -194,6 +245,7 @@ class NewJob(_Body):
     """A learning job."""
 
     least: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    """Minimum number of outcomes since the last version; default: `training.least` of the policy."""
 
 
 class JobResponse(_Body):
@@ -211,7 +263,8 @@ class PastResponse(_Body):
     """A similar past decision and its reward."""
 
     decision_id: Id
-    action: Count
+    name: Word
+    """The action or candidate that was chosen."""
     reward: float
     likeness: float
     """Cosine of the two inputs."""
@@ -222,10 +275,12 @@ class Explained(_Body):
 
     decision: DecisionResponse
     distribution: list[Share]
+    names: list[str]
+    """The choices, in the order of `distribution`."""
     prior: Share
-    """Probability of the action under the untrained first version."""
+    """Expected success of the choice by its description alone."""
     learned: float
-    """Change of its log-probability by learning."""
+    """Change of its expected success by past outcomes."""
     exploration: Share
     """Total probability of all actions but the most probable one."""
     reward: float | None = None
@@ -237,6 +292,8 @@ class NewCheckpoint(_Body):
     """The version to name; default: the live one."""
 
     version: Count | UnsetType = UNSET
+    name: Id | UnsetType = UNSET
+    """The checkpoint's id; default: `<policy>-<version>`."""
 
 
 class CheckpointResponse(_Body):

@@ -42,10 +42,11 @@ def test_fields_of_a_newer_service_are_passed_over(fakes: Any) -> None:
     explained = {
         "decision": {**DECISION, "mood": "fine"},
         "distribution": [0.5, 0.5],
+        "names": ["a", "b"],
         "prior": 0.5,
         "learned": 0.0,
         "exploration": 0.5,
-        "nearest": [{"decision_id": "d0", "action": 0, "reward": 1.0, "likeness": 1.0, "colour": "red"}],
+        "nearest": [{"decision_id": "d0", "name": "a", "reward": 1.0, "likeness": 1.0, "colour": "red"}],
         "weather": "rain",
     }
     fake = fakes(lambda n, body: (200, {}, explained))

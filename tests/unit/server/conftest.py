@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from surefoot.compat.directive023 import Directive023
-from surefoot.server.decisions.learning_process import answer
+from surefoot.server.decisions.administration import create
 from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import AccessGuard
@@ -25,19 +25,6 @@ def times_begun(log: Path) -> int:
     """How often a write-ahead log began anew, by its own header."""
     with log.open("rb") as file:
         return int.from_bytes(file.read(16)[12:], "big")
-
-
-class Inline:
-    """Learns in this process: the same code, without the time it takes to start another one."""
-
-    def __init__(self, root):
-        self.root, self.learners = root, {}
-
-    def ask(self, recipe, rollout):
-        return answer(self.learners, recipe, rollout, self.root / recipe.name)
-
-    def close(self):
-        self.learners.clear()
 
 
 class Answer(NamedTuple):
@@ -95,9 +82,9 @@ def serving(tmp_path):
 
     def run(story, *, compat=False, policy=POLICY, **guard):
         async def whole():
-            service = Service(tmp_path / "d", seed=0, pupil=Inline(tmp_path / "d/policies"))
+            service = Service(tmp_path / "d", seed=0)
             lifecycle = PolicyLifecycle(service)
-            theirs = Directive023(service, lifecycle, input_dim=4, least=8) if compat else None
+            theirs = Directive023(service, input_dim=4, least=8) if compat else None
             app = App(service, AccessGuard(**guard), extension=theirs, lifecycle=lifecycle)
             await service.start()
             if theirs:
@@ -110,8 +97,8 @@ def serving(tmp_path):
                     from surefoot.server.schema import NewPolicy
 
                     made = {name: value for name, value in policy.items() if name != "settings"}
-                    training = {"automatic": False, "least": 4, "settings": policy.get("settings", {})}
-                    await service.create(convert({**made, "training": training}, NewPolicy))
+                    training = {"automatic": False, "settings": policy.get("settings", {})}
+                    await create(service, convert({**made, "training": training}, NewPolicy))
                 return await story(ask)
             finally:
                 await service.close()

@@ -93,7 +93,7 @@ class ServeArgs:
             from surefoot.server.main import Settings, serve
         except ModuleNotFoundError as why:
             raise Usage(f"serving needs {why.name}: pip install 'surefoot[serve]'") from why
-        extension: Callable[[Any, Any], Any] | None = None
+        extension: Callable[[Any], Any] | None = None
         if self.compat == "directive-023":
             from surefoot.compat.directive023 import Directive023
 

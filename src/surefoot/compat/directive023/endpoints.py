@@ -1,10 +1,11 @@
-"""The eight endpoints of Directive-023's server, with its bodies and status codes, over the decision service.
+"""The eight endpoints of Directive-023's server, with its bodies and status codes, over its trainer.
 
 Its clients run unchanged, with one difference: a reward must belong to a decision of this service.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections import deque
@@ -15,22 +16,22 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from surefoot.decide.prompts.mutations import WIRE_MUTATIONS
+from surefoot.compat.directive023.trainer import Experience, PPOConfig, PPOTrainer, update_stats
+from surefoot.data.journal import Entry
+from surefoot.errors import SurefootError
 from surefoot.server import schema
-from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
-from surefoot.server.decisions.served_policy import RewardRecord, chances_of, read_decision
+from surefoot.server.decisions.requests import ordered_id
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.messages import problem
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route, route, routes_of
 
-POLICY = "prompts"
+FOLDER = "directive023"
+"""Folder of the policy, below the service's data directory."""
+DECISION, EXPERIENCE = "directive023-decision", "directive023-experience"
+"""Kinds of entries in the service's store."""
 # Allowed difference between the log-probability of a request and of the response: clients print and parse it.
 TOLERANCE = 1e-5
-# Rewards and updates that /stats averages over, as in Directive-023.
-LAST_REWARDS, LAST_UPDATES = 100, 10
-# Seconds that a decision waits for its reward: the maximum of a policy. Directive-023 has no limit.
-WEEK = 604_800.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -89,40 +90,44 @@ class WhereBody(msgspec.Struct, kw_only=True):
 
 
 class Directive023:
-    """The eight endpoints. They share one policy, which learns only on /update."""
+    """The eight endpoints over Directive-023's trainer, which learns only on /update. What is acknowledged is on disk."""
 
-    def __init__(
-        self, service: Service, lifecycle: PolicyLifecycle, *, input_dim: int = 1536, least: int = 128
-    ) -> None:
-        self.service, self.lifecycle = service, lifecycle
-        self.config = schema.NewPolicy(
-            name=POLICY,
-            actions=list(WIRE_MUTATIONS),
-            embedding_size=input_dim,
-            reward_range=(-1e6, 1e6),
-            wait_seconds=WEEK,
-            training=schema.TrainingBody(automatic=False, least=least),
-        )
+    def __init__(self, service: Service, *, input_dim: int = 1536, least: int = 128) -> None:
+        self.service = service
+        self.config = PPOConfig(input_dim=input_dim, min_buffer_size=least)
+        self.directory = service.directory / FOLDER
+        self._trainer: PPOTrainer | None = None
+        self._turn = asyncio.Lock()
+        """An update changes the weights in place: nothing is chosen meanwhile."""
         self._open: dict[tuple[str, int], deque[tuple[str, float]]] = {}
         """{(hash of the state, action): [(decision, log-probability)]}, oldest first."""
-        self._episodes = 0
-        self._rewards: deque[float] = deque(maxlen=LAST_REWARDS)
-        self._largest = -np.inf
+
+    @property
+    def trainer(self) -> PPOTrainer:
+        """The policy; `prepare` creates it."""
+        assert self._trainer is not None
+        return self._trainer
 
     async def prepare(self) -> None:
-        """Create the policy, or restore it with the decisions that wait for their reward."""
-        if POLICY not in self.service.policies:
-            await self.service.create(self.config)
-        elif self.service.policy(POLICY).config.embedding_size != self.config.embedding_size:
-            known = self.service.policy(POLICY).config.embedding_size
-            raise Refused("conflict", f"the stored policy takes {known} numbers; start with --input-dim {known}")
-        for entry in self.service.store.reader.latest("decision", 100_000, tag=POLICY):
-            waiting = self.service.decisions.get(entry.id)
-            if waiting is not None and waiting.final is None:
-                decision, _ = read_decision(entry, self.config)
-                self._wait_for(entry.id, decision.obs["obs"], decision.action, decision.log_prob)
-        for entry in self.service.store.reader.latest("reward", 100_000, tag=POLICY):
-            self._count(RewardRecord(**entry.body))
+        """Create the policy, or restore it with the experiences and decisions that it has not learned from."""
+        trainer = self._trainer = PPOTrainer(self.config)
+        if (self.directory / "latest").exists():
+            try:
+                trainer.load(self.directory)
+            except SurefootError as why:
+                raise Refused("conflict", f"{self.directory} holds a policy of other sizes: {why}") from why
+        journal = self.service.store.reader
+        stored = {e.id: e for e in journal.scan(EXPERIENCE)}
+        for entry in journal.scan(DECISION):
+            state = np.frombuffer(entry.raw or b"", np.float32).copy()
+            if len(state) != self.config.input_dim:
+                detail = f"the stored policy takes {len(state)} numbers; start with --input-dim {len(state)}"
+                raise Refused("conflict", detail)
+            body, outcome = entry.body, stored.get(entry.id)
+            if outcome is None:
+                self._wait_for(entry.id, state, body["action"], body["log_prob"])
+            elif outcome.body["update"] == trainer.learner.updates:
+                trainer.store_experience(_experience(body, outcome.body, state, outcome.raw or b""))
 
     def routes(self) -> list[Route]:
         """Return the routes in the order of Directive-023's documentation, under its names."""
@@ -136,87 +141,71 @@ class Directive023:
     @route("GET", "/stats")
     async def stats(self) -> dict[str, Any]:
         """Return statistics of the last rewards and updates."""
-        versions = self.lifecycle.version_list(POLICY).versions
-        learned = [v.metrics for v in versions if v.metrics][:LAST_UPDATES]
-        if not learned and not self._rewards:
-            return {"message": "No training data yet"}
-
-        def mean(name: str) -> float:
-            values = [x for m in learned if (x := m.get(name)) is not None]
-            return float(np.mean(values)) if values else 0.0
-
-        return {
-            "total_updates": sum(bool(v.metrics) for v in versions),
-            "total_episodes": self._episodes,
-            "avg_reward": float(np.mean(self._rewards)) if self._rewards else 0.0,
-            "max_reward": float(self._largest) if self._rewards else 0.0,
-            "avg_policy_loss": mean("policy_loss"),
-            "avg_value_loss": mean("value_loss"),
-            "avg_entropy": mean("entropy"),
-            "avg_kl": mean("approx_kl"),
-        }
+        return self.trainer.get_stats()
 
     @route("POST", "/select_action")
     async def select(self, body: SelectBody) -> SelectedResponse:
         """Choose an action for a state."""
-        new = schema.NewDecision(embedding=body.embedding, deterministic=body.deterministic)
-        (decision,) = await self.service.decide(POLICY, [new])
-        row = np.array(body.embedding, np.float32)
-        log_prob = float(np.log(decision.probability))
-        self._wait_for(decision.decision_id, row, decision.action, log_prob)
-        return SelectedResponse(
-            action=decision.action,
-            mutation_type=decision.name,
-            log_prob=log_prob,
-            value=float(self.service.policy(POLICY).network.values(row[None])[0]),
-            decision_id=decision.decision_id,
-        )
+        row, id = self._checked("embedding", body.embedding), ordered_id()
+        async with self._turn:
+            chosen = self.trainer.select_action(row, body.deterministic)
+        numbers = {"action": chosen["action"], "log_prob": chosen["log_prob"], "value": chosen["value"]}
+        await self.service.store.write(Entry(kind=DECISION, id=id, body=numbers, raw=row.tobytes()))
+        self._wait_for(id, row, chosen["action"], chosen["log_prob"])
+        return SelectedResponse(**chosen, decision_id=id)
 
     @route("POST", "/store_experience")
     async def store(self, body: ExperienceBody) -> StoredResponse:
         """Store the reward of an action that was selected here."""
-        size = self.config.embedding_size
-        for name, row in (("state", body.state), ("next_state", body.next_state)):
-            if len(row) != size:
-                raise Refused("invalid", f"{name} has {len(row)} numbers; this policy takes {size}", pointer=f"/{name}")
-        id = self._match(body)
-        reward = schema.NewReward(value=body.reward, terminated=body.done, truncated=not body.done)
-        serving, waiting = self.service.decision(id)
-        if not body.done:  # the service would ask the critic about a next decision, which this API does not have
-            next_state = np.array(body.next_state, np.float32)[None]
-            self.service.bootstraps[id] = float(serving.network.values(next_state)[0])
-        await self.service.reward(id, reward)
-        self._count(waiting.rewards[-1])
-        return StoredResponse(stored=True, buffer_size=len(serving.ledger))
+        state, after = self._checked("state", body.state), self._checked("next_state", body.next_state)
+        id, log_prob = self._match(body)
+        entry = self.service.store.journal.get(DECISION, id)
+        assert entry is not None
+        update = self.trainer.learner.updates
+        outcome = {"reward": body.reward, "done": body.done, "update": update}
+        try:
+            await self.service.store.write(Entry(kind=EXPERIENCE, id=id, body=outcome, raw=after.tobytes()))
+        except Refused:
+            self._wait_for(id, state, body.action, log_prob)
+            raise
+        experience = _experience(entry.body, outcome, state, after.tobytes())
+        return StoredResponse(stored=True, buffer_size=self.trainer.store_experience(experience))
 
     @route("POST", "/update")
     async def update(self, _: NothingBody) -> dict[str, Any]:
         """Learn from the stored experiences, and wait for the result."""
-        serving = self.service.policy(POLICY)
-        if len(serving.ledger) < serving.config.training.least:
+        loop, trainer = asyncio.get_running_loop(), self.trainer
+        if len(trainer.buffer) < self.config.min_buffer_size:
             return {"message": "Not enough experiences"}
-        job = await self.lifecycle.finished(await self.lifecycle.update(POLICY))
-        if job.state != "done":
-            raise Refused("failed", job.message)
-        names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
-        return {
-            **{name: job.result[name] for name in names},
-            "learning_rate": job.result["lr"],
-            "buffer_size": int(job.result["samples"]),
-            "update_count": int(job.result["version"]),
-        }
+        async with self._turn:
+            # In a thread: other endpoints answer meanwhile.
+            report = await loop.run_in_executor(self.service.workers, trainer.update)
+            if report is None:  # another request was faster
+                return {"message": "Not enough experiences"}
+            if report.skipped_reason or report.rolled_back:
+                raise Refused("failed", report.skipped_reason or "the update was not finite and was rolled back")
+            await loop.run_in_executor(self.service.workers, trainer.save, self.directory)
+        # Learned from: experiences of an earlier update are not loaded again, whether or not they are still there.
+        for kind in (EXPERIENCE, DECISION):
+            journal = self.service.store.journal
+            learned = [e.seq for e in journal.scan(kind) if kind == EXPERIENCE or not self._is_open(e)]
+            journal.delete(kind, learned)
+        return update_stats(report)
 
     @route("POST", "/get_distribution", scope="distribution")
     async def distribution(self, body: SelectBody) -> DistributionResponse:
         """Return the probability of every action; nothing is decided or stored."""
-        chances = chances_of(self.service.policy(POLICY), schema.NewDecision(embedding=body.embedding))
-        return DistributionResponse(probabilities=chances.distribution, mutation_types=list(WIRE_MUTATIONS))
+        row = self._checked("embedding", body.embedding)
+        async with self._turn:
+            return DistributionResponse(**self.trainer.get_distribution(row))
 
     @route("POST", "/save")
     async def save(self, body: WhereBody) -> dict[str, Any]:
         """Save the policy under a name; by default one with its version."""
-        name = f"ppo_checkpoint_{self.service.policy(POLICY).version}" if body.path is UNSET else _plain(body.path)
-        await self.lifecycle.checkpoint(POLICY, schema.NewCheckpoint(), name=name)
+        name = f"ppo_checkpoint_{self.trainer.learner.updates}" if body.path is UNSET else _plain(body.path)
+        await asyncio.get_running_loop().run_in_executor(
+            self.service.workers, self.trainer.save, self.directory / "saved" / name
+        )
         return {"saved": True, "path": name}
 
     @route("POST", "/load")
@@ -224,19 +213,31 @@ class Directive023:
         """Return to the policy that was saved under a name."""
         if body.path is UNSET:
             raise Refused("invalid", "path is missing; pass the name that /save returned", pointer="/path")
-        try:
-            await self.lifecycle.activate_checkpoint(_plain(body.path))
-        except Refused as why:
-            if why.kind == "unknown":
-                raise Refused("unknown", "File not found") from why
-            raise
+        folder = self.directory / "saved" / _plain(body.path)
+        if not folder.is_dir():
+            raise Refused("unknown", "File not found")
+        async with self._turn:
+            self.trainer.load(folder)
+            # So that a restart continues with it.
+            await asyncio.get_running_loop().run_in_executor(self.service.workers, self.trainer.save, self.directory)
         return {"loaded": True}
+
+    def _checked(self, name: str, numbers: list[float]) -> np.ndarray:
+        size = self.config.input_dim
+        if len(numbers) != size:
+            detail = f"{name} has {len(numbers)} numbers; this policy takes {size}"
+            raise Refused("invalid", detail, pointer=f"/{name}")
+        return np.array(numbers, np.float32)
+
+    def _is_open(self, entry: Entry) -> bool:
+        key = (_hash(np.frombuffer(entry.raw or b"", np.float32)), entry.body["action"])
+        return any(id == entry.id for id, _ in self._open.get(key, ()))
 
     def _wait_for(self, id: str, row: np.ndarray, action: int, log_prob: float) -> None:
         self._open.setdefault((_hash(row), action), deque()).append((id, log_prob))
 
-    def _match(self, body: ExperienceBody) -> str:
-        """Return the oldest open decision that an experience can belong to."""
+    def _match(self, body: ExperienceBody) -> tuple[str, float]:
+        """Return the oldest open decision that an experience can belong to, and its log-probability."""
         key = (_hash(np.array(body.state, np.float32)), body.action)
         waiting = self._open.get(key, deque())
         for id, log_prob in waiting:
@@ -245,13 +246,8 @@ class Directive023:
                 waiting.remove((id, log_prob))
                 if not waiting:
                     del self._open[key]
-                return id
+                return id, log_prob
         raise Refused("conflict", "no open decision has this state, action and log_prob; call /select_action first")
-
-    def _count(self, reward: RewardRecord) -> None:
-        self._rewards.append(reward.value)
-        self._largest = max(self._largest, reward.value)
-        self._episodes += reward.terminated
 
     def error_body(self, why: Refused, request: str) -> tuple[bytes, str]:
         """Return a problem with the field `error`, which Directive-023's clients read."""
@@ -260,6 +256,20 @@ class Directive023:
             detail = "Not found"
         body = msgspec.to_builtins(problem(why, request)) | {"error": detail}
         return msgspec.json.encode(body), "application/problem+json"
+
+
+def _experience(chosen: dict[str, Any], outcome: dict[str, Any], state: np.ndarray, after: bytes) -> Experience:
+    return Experience(
+        state=state,
+        # A copy: torch warns of arrays that cannot be written.
+        next_state=np.frombuffer(after, np.float32).copy(),
+        action=chosen["action"],
+        log_prob=chosen["log_prob"],
+        value=chosen["value"],
+        reward=outcome["reward"],
+        done=outcome["done"],
+        policy_version=outcome["update"],
+    )
 
 
 def _hash(row: np.ndarray) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from surefoot.compat.directive023.network import EmbeddingNetwork
 from surefoot.data.experience import Decision, Outcome
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.spaces import Box, Discrete
-from surefoot.decide.policy.embedding_network import EmbeddingNetwork
 from surefoot.decide.prompts.mutations import WIRE_MUTATIONS
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint

@@ -20,6 +20,7 @@ class Neighbour:
     name: str
     reward: float
     similarity: float
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class PastDecisions:
     def add(self, record: DecisionRecord, dim: int, reward: float) -> None:
         """Store a finished decision; the first `dim` numbers of its input are the text's vector."""
         with self._lock:
-            past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0)
+            past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0, id=record.id)
             self._past[record.id] = record.scene.x[:dim], past
             while len(self._past) > self.capacity:
                 self._past.popitem(last=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from surefoot.decide.policy.choosers import Experience, OptionChoice
+from surefoot.decide.policy.choosers import NOTHING, Experience, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 
 _SCENE = ("x", "option", "cosine")
@@ -34,6 +34,8 @@ class DecisionRecord:
     encoder: str = ""
     """Name of the encoder that made the vectors; a policy of another encoder cannot learn from this record."""
     text: str = ""
+    contrast: np.ndarray = field(default_factory=NOTHING.copy)
+    """[d]: the chosen candidate's vector minus the expected one; empty unless candidates change between decisions."""
 
     @property
     def probability(self) -> float:
@@ -52,6 +54,21 @@ class DecisionRecord:
         """Return what a chooser learns from; `reward` lies in 0 … 1."""
         return Experience(scene=self.scene, choice=self.choice, reward=reward, id=self.id)
 
+    def imitated(self, at: int) -> Self:
+        """Return the record with the application's choice instead of the policy's: nothing was drawn, so it is certain."""
+        choice, certain = self.choice, np.zeros(len(self.names), np.float32)
+        certain[at] = 1.0
+        copied = replace(
+            choice,
+            at=at,
+            probability=1.0,
+            probabilities=certain,
+            # -1e3 instead of -inf: the probability is exactly 0, and differences of logits stay finite.
+            base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
+            plausible=certain > 0 if len(choice.plausible) else choice.plausible,
+        )
+        return replace(self, name=self.names[at], choice=copied, contrast=NOTHING)
+
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, arrays as lists; floats survive exactly."""
         return self._numbers() | {name: array.tolist() for name, array in self._arrays().items()}
@@ -59,7 +76,8 @@ class DecisionRecord:
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **fields: Any) -> Self:
         """Return the record of `to_json`; `fields` are those of it that stand elsewhere, the id at least."""
-        arrays = {n: np.array(values[n], _LISTED.get(n, np.float32)) for n in (*_SCENE, *_CHOICE)}
+        listed = (*_SCENE, *_CHOICE, *(("contrast",) if "contrast" in values else ()))
+        arrays = {n: np.array(values[n], _LISTED.get(n, np.float32)) for n in listed}
         return cls._from({**values, **fields}, arrays)
 
     def pack(self) -> tuple[dict[str, Any], bytes]:
@@ -96,7 +114,8 @@ class DecisionRecord:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         scene = {name: getattr(self.scene, name) for name in _SCENE}
-        return scene | {name: np.asarray(getattr(self.choice, name)) for name in _CHOICE}
+        contrast = {"contrast": self.contrast} if len(self.contrast) else {}
+        return scene | {name: np.asarray(getattr(self.choice, name)) for name in _CHOICE} | contrast
 
     @classmethod
     def _from(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -117,4 +136,5 @@ class DecisionRecord:
             confidence=float(values["confidence"]),
             encoder=values["encoder"],
             text=values["text"],
+            contrast=arrays.get("contrast", NOTHING),
         )

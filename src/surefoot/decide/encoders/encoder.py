@@ -27,6 +27,8 @@ class Likeness:
     slope: float
     middle: float
     """sigmoid(slope · (cosine - middle)) is the optimistic guess of a candidate's reward if it is tried."""
+    relative: bool = False
+    """True: for cosines in deviations from their observed mean (`CosineScale`), because the encoder is unknown."""
 
 
 class Encoder(Protocol):

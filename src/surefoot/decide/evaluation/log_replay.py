@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation, Target, evaluate, per_decision
 from surefoot.decide.policy.experience_log import Logged
 from surefoot.decide.policy.outcome_model import OutcomeModel
-from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
+
+if TYPE_CHECKING:
+    # Only for the type: it imports torch, which a service that decides does not need.
+    from surefoot.decide.policy.ppo import PPOChooser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,8 +74,10 @@ Episode = Sequence[Experience]
 class Chooser(Protocol):
     """Chooses, and learns from finished episodes; a decision that stands alone is an episode of one step."""
 
-    version: int
-    """Increases with every change of the policy; answers cached for another version are stale."""
+    @property
+    def version(self) -> int:
+        """Increases with every change of the policy; answers cached for another version are stale."""
+        ...
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice: ...
 

@@ -40,20 +40,34 @@ class Options:
         """One more than the highest index in use."""
         return len(self._index)
 
+    @property
+    def vectors(self) -> np.ndarray:
+        """[options, d]: the descriptions' vectors by index, of removed options too."""
+        return self._table[: len(self._index)]
+
     def add(self, name: str, description: str) -> int:
         """Add an option, or change the description of a known one; return its index."""
         if not name or not description.strip():
             raise ConfigError(f"option {name!r} has the description {description!r}; neither may be empty")
+        vector = None
+        if self._described.get(name) != description:
+            vector = self.encoder.encode([f"{name.replace('_', ' ')}: {description}"])[0]
+        index = self.add_vector(name, vector)
+        self._described[name] = description
+        return index
+
+    def add_vector(self, name: str, vector: np.ndarray | None = None) -> int:
+        """Add an option whose description is a unit vector, [d]; None keeps what is known. Return its index."""
         index = self._index.setdefault(name, len(self._index))
         if index >= len(self._table):
             more = np.zeros((2 * len(self._table), self.encoder.dim), np.float32)
             more[: len(self._table)] = self._table
             self._table = more
-        if self._described.get(name) != description:
+        if vector is not None:
             # A copy, replaced in one assignment: another thread may be reading the table for a decision.
             table = self._table.copy()
-            table[index] = self.encoder.encode([f"{name.replace('_', ' ')}: {description}"])[0]
-            self._table, self._described[name] = table, description
+            table[index] = vector
+            self._table = table
         self._present[name] = None
         self._scenes.clear()
         return index
@@ -97,9 +111,12 @@ class Options:
         option = self._scenes.get(key)
         if option is None:
             option = np.array([self._index[name] for name in names], np.int64)
+            # Bounded: callers may allow another subset in every decision.
+            if len(self._scenes) >= 1000:
+                self._scenes.clear()
             self._scenes[key] = option
         x = vector if extra is None else np.concatenate([vector, extra]).astype(np.float32)
-        described = self._table[: len(self._index)]
+        described = self.vectors
         return Scene(x=x, option=option, cosine=times(described, option, vector), described=described)
 
     def state(self) -> dict[str, Any]:
@@ -109,11 +126,12 @@ class Options:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore saved indices; options added before must not contradict them."""
         saved = {str(name): i for i, name in enumerate(state["names"])}
-        current = [(name, self._described[name]) for name in self._present]
-        self._index, self._described, self._present = saved, {}, {}
+        current = [(name, self._table[self._index[name]].copy()) for name in self._present]
+        described = {name: self._described[name] for name in self._present if name in self._described}
+        self._index, self._described, self._present = saved, described, {}
         self._table = np.zeros((max(16, 2 * len(saved)), self.encoder.dim), np.float32)
-        for name, description in current:
-            self.add(name, description)
+        for name, vector in current:
+            self.add_vector(name, vector)
 
 
 # Cosine of two descriptions from which one option is taken for the other under a new name.

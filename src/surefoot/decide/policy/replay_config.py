@@ -23,12 +23,12 @@ class ReplayConfig(Config):
         "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
         real(Interval(0, 0.5)),
     )
-    lr: float = knob(0.3, "Length of a step of each option's weights.", real(POSITIVE))
+    lr: float = knob(0.3, "Length of a step of each option's weights.", real(Interval(0, 100, open_low=True)))
     decay: float = knob(
         0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)
     )
-    minibatch_size: int = knob(64, "Logged outcomes per step.", integer(Interval(1)))
-    log: int = knob(20_000, "Outcomes that are kept for replay.", integer(Interval(1)))
+    minibatch_size: int = knob(64, "Logged outcomes per step.", integer(Interval(1, 10_000_000)))
+    log: int = knob(20_000, "Outcomes that are kept for replay.", integer(Interval(1, 10_000_000)))
     forget: float = knob(
         0.8,
         "Share of an option's weights that is dropped, with its older outcomes, when it fails where it is expected to "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,16 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from surefoot.data.experience import Outcome
-from surefoot.data.journal import Entry
-from surefoot.decide.promotion import Versions
-from surefoot.errors import ConfigError, DecisionError
+from surefoot.data.journal import Entry, Row, row_of
+from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server import schema
 from surefoot.server.decisions.batching import DecisionBatcher
-from surefoot.server.decisions.learning_process import LearningProcess, PolicyLearner
-from surefoot.server.decisions.served_policy import (
-    DecisionRequest,
-    RewardRecord,
-    ServedPolicy,
-    TrackedDecision,
-    ask,
-    final_reward,
-    read_decision,
-    value_of,
-)
+from surefoot.server.decisions.learning import close_decision, learn_forever, learn_later, learn_now
+from surefoot.server.decisions.outcomes import RewardRecord, TrackedDecision, ends, value_of
+from surefoot.server.decisions.recovery import recall
+from surefoot.server.decisions.requests import DecisionRequest, ask
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.decisions.store import Durability, Store, settle
 from surefoot.server.http.problems import Refused
 
@@ -46,11 +39,10 @@ class Service:
         *,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
-        pupil: PolicyLearner | None = None,
         durability: Durability = "disk",
         digits: int | None = None,
     ) -> None:
-        self.directory, self.clock, self.digits = directory, clock, digits
+        self.directory, self.clock, self.digits, self.in_memory = directory, clock, digits, IN_MEMORY
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as why:
@@ -60,27 +52,30 @@ class Service:
         # Before the store is opened: a data directory has one writer.
         self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)
-        self.apprentice = pupil or LearningProcess(directory / "policies")
         self.policies: dict[str, ServedPolicy] = {}
+        """{name: policy}"""
+        self.keys: dict[str, ServedPolicy] = {}
+        """{key: policy}; a policy that is renamed keeps its key."""
+        self.leaving: set[str] = set()
+        """Keys of policies that are being deleted."""
         self.decisions: dict[str, TrackedDecision] = {}
+        self.job_done: Callable[[schema.JobResponse], object] = lambda job: None
+        """Called when the update of a job is over."""
+        self.workers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="surefoot-worker")
+        """Threads for large policies, files and evaluations."""
+        self.learning_seconds = 0.0
+        """Time of learning in this turn of the loop."""
         self.draining = False
-        self.learned_from: Callable[[ServedPolicy], object] = lambda serving: None
-        """Called when enough decisions are finished for an update."""
-        self.bootstraps: dict[str, float] = {}
-        """Value of a truncated decision's successor, if the caller knows it; otherwise the critic estimates it."""
-        self._forgot = False
+        self.forgot = False
         """True once some decisions are on disk only."""
-        self._rng = np.random.default_rng(seed)
-        self._turns = DecisionBatcher(self, self._rng)
+        self._turns = DecisionBatcher(self, np.random.default_rng(seed))
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._learning: dict[str, asyncio.Task[Any]] = {}
 
     async def start(self) -> None:
         """Load policies and recent decisions from the store."""
         self.store.start(asyncio.get_running_loop())
-        for entry in self.store.reader.scan("policy"):
-            config = msgspec.convert(entry.body, schema.NewPolicy)
-            self.policies[config.name] = await self._open(config)
-        self._recall()
+        await recall(self)
 
         async def expire_for_ever() -> None:
             while True:
@@ -94,56 +89,40 @@ class Service:
         self.draining = True
         for task in list(self._tasks):
             task.cancel()
-        # In a thread: it waits up to 5 s for the child, and other responses are sent meanwhile.
-        await asyncio.get_running_loop().run_in_executor(None, self.apprentice.close)
+        # Threads that write a version finish it: nothing may be written after the lock is released.
+        await asyncio.get_running_loop().run_in_executor(None, self.workers.shutdown)
         self.store.close()
         # Last: the next process must not open the store before it is closed here.
         self._lock.__exit__(None, None, None)
 
-    async def create(self, new: schema.NewPolicy) -> schema.PolicyResponse:
-        """Create a policy; its first version is untrained."""
-        low, high = new.reward_range
-        if not low < high or not low <= new.default_reward <= high:
-            raise Refused(
-                "invalid", "reward_range is [low, high] and default_reward lies in it", pointer="/reward_range"
-            )
-        if new.choose == "actions" and len(new.actions) < 2:
-            raise Refused("invalid", 'name two actions at least, or let it choose "candidates"', pointer="/actions")
-        if new.choose == "candidates" and new.actions:
-            raise Refused("invalid", "decisions bring the candidates: name no actions", pointer="/actions")
-        if len(set(new.actions)) != len(new.actions):
-            raise Refused("invalid", "two actions have the same name", pointer="/actions")
-        if new.encoder != "none" and new.embedding_size < 8:
-            raise Refused("invalid", "an encoder makes at least 8 numbers", pointer="/embedding_size")
-        known = self.policies.get(new.name)
-        if known is not None:
-            if msgspec.json.encode(known.config) == msgspec.json.encode(new):
-                return self.describe(known)
-            raise Refused("conflict", f"there is a policy {new.name!r} of another kind already")
-        # Before it is stored: settings that the learner refuses would make every later start fail.
-        serving = await self._open(new)
-        await self.store.write(Entry(kind="policy", id=new.name, body=msgspec.to_builtins(new)))
-        self.policies[new.name] = serving
-        return self.describe(serving)
+    def serve(self, serving: ServedPolicy) -> None:
+        """Let a policy decide and learn from now on."""
+        self.policies[serving.config.name] = self.keys[serving.key] = serving
+        self._learning[serving.key] = self.spawn(learn_forever(self, serving))
+
+    def unserve(self, serving: ServedPolicy) -> None:
+        """Stop a policy; its decisions are no longer known."""
+        del self.policies[serving.config.name], self.keys[serving.key]
+        self._learning.pop(serving.key).cancel()
+        self.decisions = {id: each for id, each in self.decisions.items() if each.policy != serving.key}
+
+    async def erase(self, key: str) -> None:
+        """Delete everything that is stored of a policy, a little at a time; a restart continues where it was."""
+        self.leaving.add(key)
+        await self.store.write(Entry(kind="deleted", id=key, body={}))
+        while self.store.journal.delete_tagged(key, 500):
+            await asyncio.sleep(0)
+        journal = self.store.journal
+        for kind in ("policy", "deleted"):
+            if (entry := journal.get(kind, key)) is not None:
+                journal.delete(kind, [entry.seq])
+        self.leaving.discard(key)
 
     def policy(self, name: str) -> ServedPolicy:
         """Return the policy with this name."""
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]
-
-    def describe(self, serving: ServedPolicy) -> schema.PolicyResponse:
-        """Return a policy's settings and statistics."""
-        numbers = serving.versions.numbers
-        return schema.PolicyResponse(
-            **{f: getattr(serving.config, f) for f in serving.config.__struct_fields__},
-            version=serving.version,
-            newest=numbers[-1] if numbers else 0,
-            canary=None if serving.canary is None else serving.canary[:2],
-            decisions=serving.decision_count,
-            rewards=serving.rewarded,
-            mean_reward=float(np.mean(serving.recent)) if serving.recent else None,
-        )
 
     async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.DecisionResponse]:
         """Decide for each request; the same id always gets the same answer."""
@@ -160,10 +139,7 @@ class Service:
         """Decide for each request and call `then` once all are on disk. Raise `Refused` for invalid requests."""
         serving = self.policy(name)
         many = len(wanted) > 1
-        asked = [
-            ask(new, serving.config, serving.encoder, f"/decisions/{place}" if many else "")
-            for place, new in enumerate(wanted)
-        ]
+        asked = [ask(serving, new, f"/decisions/{place}" if many else "") for place, new in enumerate(wanted)]
         waiting, fresh = self._admit(serving, asked)
         pending = {id: each for id, each in waiting.items() if each.waiters is not None}
         left, failed = len(pending), list[Exception]()
@@ -194,9 +170,9 @@ class Service:
         for a in asked:
             known = waiting.get(a.id) or self.find(a.id)
             if known is None:
-                known = TrackedDecision(policy=serving.config.name, asked=a.manner, raw=a.raw, waiters=[])
+                known = TrackedDecision(policy=serving.key, asked=a.asked, waiters=[])
                 fresh[a.id] = a
-            elif known.policy != serving.config.name or known.asked != a.manner or self._raw(a.id, known) != a.raw:
+            elif known.policy != serving.key or known.asked != a.asked:
                 raise Refused("conflict", f"decision {a.id!r} exists with another body")
             waiting[a.id] = known
         # Only after all were checked: a batch is accepted as a whole or refused as a whole.
@@ -204,62 +180,57 @@ class Service:
             self.decisions[id] = waiting[id]
         return waiting, list(fresh.values())
 
-    def _raw(self, id: str, known: TrackedDecision) -> bytes:
-        """Return the observation of a known decision."""
-        if known.raw:
-            return known.raw
-        entry = self.store.journal.get("decision", id)
-        return b"" if entry is None else entry.raw or b""
-
     def count_in(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         """Count a decision that is on disk."""
         serving.decision_count += 1
-        if not waiting.deferred:
-            self._open_for_reward(serving, waiting)
-        while len(self.decisions) > IN_MEMORY:
+        answer = waiting.answered
+        serving.shares[answer.name or ""] += 1
+        if answer.abstained:
+            # Nothing was done that an outcome could be reported for.
+            waiting.record, waiting.final = None, 0.0
+        elif not waiting.deferred:
+            self.open_for_reward(serving, waiting)
+        while len(self.decisions) > self.in_memory:
             oldest = next(iter(self.decisions))
             # It still waits for its reward, which needs the decision in memory.
             if self.decisions[oldest].final is None:
                 break
             del self.decisions[oldest]
-            self._forgot = True
+            self.forgot = True
 
-    def _open_for_reward(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        assert waiting.decision is not None
+    def open_for_reward(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
+        """Let the waiting time of a decision begin."""
         serving.due.append((waiting.answered.expires_at, waiting.answered.decision_id))
-        if waiting.learns:
-            serving.ledger.open(waiting.decision)
+        serving.waiting += 1
 
     def find(self, id: str) -> TrackedDecision | None:
         """Return the decision with this id, from memory or disk; None if it is unknown."""
         known = self.decisions.get(id)
-        if known is not None or not self._forgot:
+        if known is not None or not self.forgot:
             return known
         entry = self.store.journal.get("decision", id)
-        if entry is None:
+        if entry is None or entry.tag not in self.keys:
             return None
         answer = msgspec.convert(entry.body["answer"], schema.DecisionResponse)
         # Only closed decisions are dropped from memory. `final` marks it as closed; the rewards are in the store.
-        return TrackedDecision(
-            policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0
-        )
+        return TrackedDecision(policy=entry.tag, asked=entry.body["asked"], answer=answer, final=0.0)
 
     def decision(self, id: str) -> tuple[ServedPolicy, TrackedDecision]:
         """Return the decision with this id and its policy."""
         waiting = self.find(id)
-        if waiting is None or waiting.answer is None or waiting.policy not in self.policies:
+        if waiting is None or waiting.answer is None or waiting.policy not in self.keys:
             raise Refused("unknown", f"there is no decision {id!r}")
-        return self.policies[waiting.policy], waiting
+        return self.keys[waiting.policy], waiting
 
     async def activate(self, id: str) -> schema.DecisionResponse:
         """Activate a deferred decision: its waiting time starts and it will be learned from."""
         serving, waiting = self.decision(id)
-        if waiting.deferred:
+        if waiting.deferred and waiting.final is None:
             expires = self.clock() + serving.config.wait_seconds
-            await self.store.write(Entry(kind="activated", id=id, tag=serving.config.name, body=expires))
+            await self.store.write(Entry(kind="activated", id=id, tag=serving.key, body=expires))
             if waiting.deferred:  # no concurrent request was faster
                 waiting.deferred, waiting.answered.expires_at = False, expires
-                self._open_for_reward(serving, waiting)
+                self.open_for_reward(serving, waiting)
         return waiting.answered
 
     async def reward(self, id: str, new_reward: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
@@ -271,6 +242,8 @@ class Service:
         truncated = new_reward.truncated
         new = RewardRecord(value, parts, new_reward.terminated and not truncated, truncated, named, client)
         how = serving.config.aggregation
+        if waiting.answered.abstained:
+            raise Refused("conflict", f"decision {id!r} chose none of the choices; there is no outcome to report")
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
         if self._is_repeat(waiting, new, adds=how == "sum"):
@@ -288,6 +261,8 @@ class Service:
                 "expired", f"decision {id!r} was closed; rewards count within {serving.config.wait_seconds:g} s"
             )
         number = len(waiting.rewards)
+        if how == "first":
+            new = new._replace(order=self._position(serving, waiting, [new]))
         await self._store_reward(serving, waiting, new, number)
         counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
         return schema.RewardResponse(decision_id=id, value=counted, status="added" if number else "stored")
@@ -300,6 +275,17 @@ class Service:
             return True
         return bool(waiting.rewards) and waiting.rewards[-1].same(new) and (not adds or waiting.final is not None)
 
+    def _position(self, serving: ServedPolicy, waiting: TrackedDecision, rewards: Sequence[RewardRecord]) -> int:
+        """Return the position of the outcome that closing a decision makes; 0: nothing is learned from it now."""
+        if not waiting.learns or serving.frozen or not ends(waiting, rewards):
+            return 0
+        client = rewards[-1].client if rewards else ""
+        if client and not serving.clients.take(client, serving.config.training.client_share):
+            serving.left_out += 1
+            return 0
+        serving.order += 1
+        return serving.order
+
     async def _store_reward(
         self, serving: ServedPolicy, waiting: TrackedDecision, new: RewardRecord, number: int
     ) -> None:
@@ -307,111 +293,81 @@ class Service:
         # Before the write: a retry that arrives meanwhile is then a repetition and waits for the same commit.
         waiting.rewards.append(new)
         waiting.telling = telling = asyncio.get_running_loop().create_future()
-        try:
-            await self.store.write(
-                Entry(kind="reward", id=f"{id}#{number}", tag=serving.config.name, number=new.value, body=new._asdict())
-            )
-        except BaseException as why:
-            # A cancelled request too: its reward was not acknowledged, so a retry must be able to store it.
-            waiting.rewards.remove(new)
-            settle(telling, why if isinstance(why, Exception) else Refused("unavailable", "it was given up"))
-            telling.exception()  # retrieved: asyncio must not warn if no retry waits for it
-            waiting.telling = None
-            raise
-        telling.set_result(None)
-        if serving.config.aggregation == "first" and waiting.final is None:
-            self.finish(serving, waiting)
+        row = row_of(Entry(kind="reward", id=f"{id}#{number}", tag=serving.key, number=new.value, body=new._asdict()))
 
-    def finish(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        """Close a decision with its rewards, or with the default reward."""
-        config, rewards = serving.config, waiting.rewards
-        terminated, truncated = (rewards[-1].terminated, rewards[-1].truncated) if rewards else (True, False)
-        waiting.final, waiting.decision = final_reward(rewards, config), None
-        serving.recent.append(waiting.final)
-        serving.rewarded += bool(rewards)
-        if not waiting.learns:
-            return
-        id = waiting.answered.decision_id
-        outcome = Outcome(
-            decision=id,
-            reward=waiting.final,
-            terminated=terminated,
-            truncated=truncated,
-            bootstrap=self.bootstraps.pop(id, np.nan),
-        )
+        def then(error: Exception | None) -> None:
+            if error is not None:
+                # Not acknowledged: a retry must be able to store it.
+                waiting.rewards.remove(new)
+                waiting.telling = None
+            elif serving.config.aggregation == "first" and waiting.final is None:
+                # In the callback: outcomes are learned from in the order in which they are on disk.
+                self.finish(serving, waiting, new.order)
+            settle(telling, error)
+
         try:
-            serving.ledger.close(outcome)
-        except DecisionError:  # dropped by the ledger because too many were open
-            return
-        serving.unlearned.append(id)
-        if rewards:
-            serving.reward_clients[id] = rewards[-1].client
-        training = config.training
-        if (
-            training.automatic
-            and serving.learning is None
-            and len(serving.ledger) >= max(training.every, training.least)
-        ):
-            self.learned_from(serving)
+            self.store.submit([row], then)
+        except Refused as why:
+            then(why)
+        try:
+            # Shielded: the reward of a client that disconnects is stored all the same.
+            await asyncio.shield(telling)
+        finally:
+            if telling.done():
+                telling.exception()  # retrieved: asyncio must not warn if no retry waits for it
+
+    def finish(self, serving: ServedPolicy, waiting: TrackedDecision, order: int) -> None:
+        """Close a decision with its rewards, or with the default reward; learn from it if it has a position."""
+        serving.waiting -= 1
+        serving.rewarded += bool(waiting.rewards)
+        steps = close_decision(serving, waiting)
+        serving.recent.append(waiting.final or 0.0)
+        if order:
+            learn_later(serving, order, steps)
+            learn_now(self, serving)
+
+    def begin_turn(self) -> None:
+        """Allow learning in the next turn of the loop."""
+        self.learning_seconds = 0.0
 
     def expire(self) -> int:
         """Close decisions whose waiting time is over; return how many."""
         now, count = self.clock(), 0
         for serving in self.policies.values():
+            closing = list[tuple[TrackedDecision, int]]()
             # Decisions of a policy wait equally long, so the first one that is not due ends the loop.
             while serving.due and serving.due[0][0] < now:
                 _, id = serving.due.popleft()
                 waiting = self.decisions.get(id)
                 if waiting is not None and waiting.final is None:
-                    self.finish(serving, waiting)
-                    count += 1
+                    closing.append((waiting, self._position(serving, waiting, waiting.rewards)))
+            if closing:
+                count += len(closing)
+                self._close(serving, closing)
         return count
 
-    async def _open(self, config: schema.NewPolicy) -> ServedPolicy:
-        versions = Versions(self.directory / "policies" / config.name)
-        if not versions.numbers:
-            result = await asyncio.get_running_loop().run_in_executor(None, self.apprentice.ask, config, None)
-            if result.error:
-                raise Refused("invalid", result.error, pointer="/training/settings")
-        return ServedPolicy.load(config, versions)
+    def _close(self, serving: ServedPolicy, closing: Sequence[tuple[TrackedDecision, int]]) -> None:
+        """Write that decisions are closed, then learn from them: after a crash the order must be the same."""
 
-    def _recall(self) -> None:
-        """Load acknowledged decisions and rewards from disk."""
-        # A version's entry lists the decisions it has learned from: nothing is learned from twice after a restart.
-        learned = {id for e in self.store.reader.scan("version") for id in e.body["decisions"]}
-        activated = {e.id: float(e.body) for e in self.store.reader.scan("activated")}
-        rewards: dict[str, list[RewardRecord]] = {}
-        for entry in self.store.reader.latest("reward", 2 * IN_MEMORY):
-            rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
-        counts = self.store.reader.tallies("decision")
-        for name, serving in self.policies.items():
-            serving.decision_count = counts.get(name, (0, 0.0, 0))[0]
-        self._forgot = sum(count for count, _, _ in counts.values()) > IN_MEMORY
-        for entry in self.store.reader.latest("decision", IN_MEMORY):
-            if (serving := self.policies.get(entry.tag)) is None:
-                continue
-            decision, answer = read_decision(entry, serving.config)
-            waiting = TrackedDecision(
-                policy=entry.tag,
-                asked=entry.body["asked"],
-                raw=b"",
-                answer=answer,
-                decision=decision,
-                deferred=entry.body["deferred"],
-                learns=entry.body["learns"] and entry.id not in learned,
-                rewards=rewards.get(entry.id, []),
-            )
-            if entry.id in activated:
-                waiting.deferred, answer.expires_at = False, activated[entry.id]
-            self.decisions[entry.id] = waiting
-            if waiting.deferred:
-                continue
-            self._open_for_reward(serving, waiting)
-            if entry.id in learned or (waiting.rewards and serving.config.aggregation == "first"):
-                self.finish(serving, waiting)
+        def then(error: Exception | None) -> None:
+            for waiting, order in closing:
+                if error is not None:  # tried again in a second
+                    serving.due.appendleft((waiting.answered.expires_at, waiting.answered.decision_id))
+                elif waiting.final is None:
+                    self.finish(serving, waiting, order)
 
-    def spawn(self, work: Any) -> None:
+        rows: list[Row] = [
+            row_of(Entry(kind="closed", id=w.answered.decision_id, tag=serving.key, body={"order": order}))
+            for w, order in closing
+        ]
+        try:
+            self.store.submit(rows, then)
+        except Refused as why:
+            then(why)
+
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
         """Run a coroutine in the background until it is done or the service closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from surefoot.server import schema
+from surefoot.server.decisions import administration
 from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
-from surefoot.server.decisions.served_policy import chances_of
+from surefoot.server.decisions.requests import chances_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import Scope
 from surefoot.server.http.metrics import exposition
@@ -129,17 +130,27 @@ class DecisionEndpoints:
     @route("GET", "/v1/policies", scope="read")
     async def list_policies(self) -> list[schema.PolicyResponse]:
         """List the policies."""
-        return [self._service.describe(serving) for serving in self._service.policies.values()]
+        return [administration.describe(serving) for serving in self._service.policies.values()]
 
     @route("POST", "/v1/policies", scope="admin", status=201, problems=("conflict",))
     async def create_policy(self, new: schema.NewPolicy) -> schema.PolicyResponse:
         """Create a policy; repeating the same request returns the same policy."""
-        return await self._service.create(new)
+        return await administration.create(self._service, new)
 
     @route("GET", _POLICY, scope="read", problems=("unknown",))
     async def get_policy(self, name: str) -> schema.PolicyResponse:
         """Return the configuration and statistics of a policy."""
-        return self._service.describe(self._service.policy(name))
+        return administration.describe(self._service.policy(name))
+
+    @route("PATCH", _POLICY, scope="admin", problems=("unknown", "conflict", "full"))
+    async def change_policy(self, name: str, new: schema.PolicyChange) -> schema.PolicyResponse:
+        """Rename or freeze a policy; add, describe or retire actions."""
+        return await administration.change(self._service, name, new)
+
+    @route("DELETE", _POLICY, scope="admin", problems=("unknown", "full"))
+    async def delete_policy(self, name: str) -> schema.Deleted:
+        """Delete a policy with its versions, decisions and rewards."""
+        return await administration.delete(self._service, name)
 
     def begin_decide(self, name: str, new: schema.NewDecision, then: Callable[[Any], None]) -> None:
         """Decide without a coroutine; `then` gets the decision or an error."""

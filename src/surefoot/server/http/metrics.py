@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
@@ -34,14 +35,23 @@ def _learning(lifecycle: PolicyLifecycle) -> list[str]:
     def mean(serving: ServedPolicy) -> float | None:
         return sum(serving.recent) / len(serving.recent) if serving.recent else None
 
+    def calibration(serving: ServedPolicy) -> float | None:
+        value = serving.agent.calibration.error()
+        return None if math.isnan(value) else value
+
+    changes = "Options that began to fail where they were expected to succeed."
+    error = "Mean distance between expected and observed success rate."
     rewarded, finished = "Number of decisions with a reported reward.", "Finished decisions not yet learned from."
     states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
     return [
         *each("surefoot_decisions_total", "counter", "Number of decisions.", lambda s: s.decision_count),
         *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
         *each("surefoot_reward_mean", "gauge", "Mean of the most recent rewards.", mean),
-        *each("surefoot_decisions_waiting", "gauge", "Decisions waiting for a reward.", lambda s: s.ledger.waiting),
-        *each("surefoot_decisions_finished", "gauge", finished, lambda s: len(s.ledger)),
+        *each("surefoot_decisions_waiting", "gauge", "Decisions waiting for a reward.", lambda s: s.waiting),
+        *each("surefoot_decisions_finished", "gauge", finished, lambda s: len(s.pending)),
+        *each("surefoot_outcomes_learned_total", "counter", "Outcomes learned from.", lambda s: s.learner.outcomes),
+        *each("surefoot_changes_detected_total", "counter", changes, lambda s: s.learner.forgotten),
+        *each("surefoot_calibration_error", "gauge", error, calibration),
         *each("surefoot_policy_version", "gauge", "Live policy version.", lambda s: s.version),
         *_family("surefoot_jobs", "gauge", "Number of jobs by policy and state.", states),
     ]

@@ -1,8 +1,7 @@
-"""Directive-023's eight endpoints over the decision service."""
+"""Directive-023's eight endpoints over its trainer."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 ROW = [1.0, 0.0, 0.5, -1.0]
@@ -55,10 +54,34 @@ def test_an_experience_of_the_earlier_system_is_bootstrapped_from_its_next_state
         ahead = [0.0, 2.0, 0.0, 0.0]
         told = {**made, "state": ROW, "next_state": ahead, "reward": 1.0, "done": False}
         await ask("POST", "/store_experience", told)
-        serving_ = ask.service.policy("prompts")
-        worth = serving_.network.values(np.array([ahead], np.float32))[0]
-        return serving_.ledger.drain(), worth
+        (experience,) = ask.app.extension.trainer.buffer
+        return experience
 
-    rollout, worth = serving(story, compat=True)
-    assert rollout.truncated.all()
-    assert rollout.next_value[0, 0] == pytest.approx(worth)
+    experience = serving(story, compat=True)
+    assert experience.next_state.tolist() == [0.0, 2.0, 0.0, 0.0]
+    assert (experience.done, experience.reward) == (False, 1.0)
+
+
+def test_what_was_stored_and_what_waits_is_there_after_a_restart(serving):
+    async def before(ask):
+        rows = [[float(i), 1.0, 0.0, 0.0] for i in range(9)]
+        made = [(await ask("POST", "/select_action", {"embedding": row})).json for row in rows]
+        told = [
+            {**m, "state": r, "next_state": r, "reward": 1.0, "done": True} for m, r in zip(made, rows, strict=True)
+        ]
+        for each in told[:8]:
+            assert (await ask("POST", "/store_experience", each)).status == 200
+        return told[8]
+
+    async def after(ask):
+        stored = await ask("POST", "/store_experience", waiting)
+        update = await ask("POST", "/update", {})
+        return stored.json, update.json["buffer_size"]
+
+    async def learned(ask):
+        again = await ask("POST", "/update", {})
+        return again.json, ask.app.extension.trainer.learner.updates
+
+    waiting = serving(before, compat=True)
+    assert serving(after, compat=True) == ({"stored": True, "buffer_size": 9}, 9)
+    assert serving(learned, compat=True) == ({"message": "Not enough experiences"}, 1)

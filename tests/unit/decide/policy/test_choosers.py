@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.decide.core.agent import make_chooser
+from surefoot.decide.core.chooser_registry import make_chooser
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.policy.choosers import Experience, Residual
 from surefoot.decide.policy.outcome_model import Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from surefoot.server import schema
-from surefoot.server.decisions.learning_process import answer
+from surefoot.server.decisions.administration import create
 from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
@@ -22,19 +22,6 @@ def asked(id=None, **changes):
     return schema.NewDecision(**({} if id is None else {"decision_id": id}), **{**known, **changes})
 
 
-class Inline:
-    """Learns in this process: the same code, without the time it takes to start another one."""
-
-    def __init__(self, root):
-        self.root, self.learners = root, {}
-
-    def ask(self, recipe, rollout):
-        return answer(self.learners, recipe, rollout, self.root / recipe.name)
-
-    def close(self):
-        self.learners.clear()
-
-
 class Clock:
     now = 1000.0
 
@@ -46,12 +33,12 @@ def run(tmp_path, story, clock=None, **policy):
     """One service from start to end, with a policy in it."""
 
     async def whole():
-        service = Service(tmp_path, clock=clock or Clock(), seed=0, pupil=Inline(tmp_path / "policies"))
+        service = Service(tmp_path, clock=clock or Clock(), seed=0)
         service.lifecycle = PolicyLifecycle(service)
         await service.start()
         try:
             if "greet" not in service.policies:
-                await service.create(new_policy(**policy))
+                await create(service, new_policy(**policy))
             return await story(service)
         finally:
             await service.close()
@@ -71,15 +58,3 @@ def refused(kind, pointer=None):
             return True
 
     return Catch()
-
-
-def told_by(service, counts):
-    """Decides and rewards, so many for each client, those of the first client first."""
-
-    async def tell():
-        for client, count in counts.items():
-            for i in range(count):
-                await service.decide("greet", [asked(f"{client}-{i}")])
-                await service.reward(f"{client}-{i}", schema.NewReward(value=1.0), client=client)
-
-    return tell()

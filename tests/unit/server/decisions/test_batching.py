@@ -39,7 +39,7 @@ def test_the_likeliest_action_is_not_learned_from(tmp_path):
         made = await service.decide("greet", [asked(deterministic=True) for _ in range(5)])
         for each in made:
             await service.reward(each.decision_id, schema.NewReward(value=1.0))
-        return {each.action for each in made}, len(service.policy("greet").ledger)
+        return {each.action for each in made}, len(service.policy("greet").pending)
 
     actions, finished = run(tmp_path, story)
     assert (len(actions), finished) == (1, 0)

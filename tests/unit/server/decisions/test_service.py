@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
+import pytest
 
 from surefoot.server import schema
+from surefoot.server.decisions.administration import create, describe
 
 from .service_cases import Clock, asked, new_policy, refused, run
 
@@ -24,7 +26,7 @@ def test_a_decision_is_made_rewarded_and_learned_from(tmp_path):
             await asyncio.sleep(0.05)
         return (
             service.lifecycle.job(job.job_id),
-            service.describe(service.policy("greet")),
+            describe(service.policy("greet")),
             service.lifecycle.version_list("greet"),
         )
 
@@ -58,7 +60,7 @@ def test_what_was_acknowledged_is_there_after_a_restart(tmp_path):
         (again,) = await service.decide("greet", [asked("x")])
         told = await service.reward("x", schema.NewReward(value=1.0))
         serving = service.policy("greet")
-        return again, told.status, len(serving.ledger), serving.ledger.waiting
+        return again, told.status, len(serving.pending), serving.waiting
 
     made = run(tmp_path, before)
     again, status, finished, open_ = run(tmp_path, after)
@@ -98,6 +100,8 @@ def test_several_rewards_may_be_summed_or_the_last_may_count(tmp_path):
             await service.reward("x", schema.NewReward(value=value))
         clock.now += 700.0
         service.expire()
+        while service.decision("x")[1].final is None:  # closed once that is on disk
+            await asyncio.sleep(0.01)
         return service.decision("x")[1].final
 
     assert run(tmp_path / "sum", story, clock, aggregation="sum") == 0.75
@@ -118,6 +122,8 @@ def test_a_reward_with_an_id_is_added_once(tmp_path):
             await service.reward("x", schema.NewReward(value=0.5, reward_id="b"))
         clock.now += 700.0
         service.expire()
+        while service.decision("x")[1].final is None:  # closed once that is on disk
+            await asyncio.sleep(0.01)
         return told, service.decision("x")[1].final
 
     assert run(tmp_path, story, clock, aggregation="sum") == (["stored", "replayed", "added"], 0.5)
@@ -130,7 +136,7 @@ def test_a_deferred_decision_counts_once_it_is_activated(tmp_path):
             await service.reward("x", schema.NewReward(value=1.0))
         await service.activate("x")
         await service.reward("x", schema.NewReward(value=1.0))
-        return len(service.policy("greet").ledger)
+        return len(service.policy("greet").pending)
 
     assert run(tmp_path, story) == 1
 
@@ -139,7 +145,7 @@ def test_a_shadow_decides_and_does_not_count(tmp_path):
     async def story(service):
         await service.decide("greet", [asked("x", mode="shadow")])
         await service.reward("x", schema.NewReward(value=1.0))
-        return len(service.policy("greet").ledger)
+        return len(service.policy("greet").pending)
 
     assert run(tmp_path, story) == 0
 
@@ -148,25 +154,27 @@ def test_steps_of_an_episode_are_learned_from_when_it_is_over(tmp_path):
     async def story(service):
         for i in range(3):
             await service.decide("greet", [asked(f"s{i}", episode="e")])
-            await service.reward(f"s{i}", schema.NewReward(value=0.1, terminated=i == 2))
-            told = len(service.policy("greet").ledger)
+            await service.reward(f"s{i}", schema.NewReward(value=0.2 * i, terminated=i == 2))
+            told = len(service.policy("greet").pending)
             assert told == (3 if i == 2 else 0)
-        return service.policy("greet").ledger.drain()
+        return service.policy("greet").pending.finished(0)
 
-    rollout = run(tmp_path, story)
-    assert rollout.reward.shape == (3, 1)
-    assert rollout.terminated[:, 0].tolist() == [False, False, True]
+    steps = run(tmp_path, story)
+    # Last first, each with the mean of the rewards from it on.
+    assert [each.record.id for each in steps] == ["s2", "s1", "s0"]
+    assert [each.reward for each in steps] == pytest.approx([0.4, 0.3, 0.2])
+    assert {each.position for each in steps} == {1}
 
 
 def test_a_policy_is_made_once(tmp_path):
     async def story(service):
-        again = await service.create(new_policy())
+        again = await create(service, new_policy())
         with refused("conflict"):
-            await service.create(new_policy(actions=["a", "b"]))
+            await create(service, new_policy(actions=["a", "b"]))
         with refused("invalid", "/actions"):
-            await service.create(new_policy(name="twice", actions=["a", "a"]))
+            await create(service, new_policy(name="twice", actions=["a", "a"]))
         with refused("invalid", "/training/settings"):
-            await service.create(new_policy(name="odd", training=schema.TrainingBody(settings={"no_such_knob": 1})))
+            await create(service, new_policy(name="odd", training=schema.TrainingBody(settings={"no_such_knob": 1})))
         return again.name
 
     assert run(tmp_path, story) == "greet"
@@ -199,7 +207,7 @@ def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
 
 def test_an_id_belongs_to_one_policy(tmp_path):
     async def story(service):
-        await service.create(new_policy(name="other"))
+        await create(service, new_policy(name="other"))
         await service.decide("greet", [asked("x")])
         with refused("conflict"):
             await service.decide("other", [asked("x")])

@@ -51,7 +51,7 @@ def test_an_unforeseen_error_is_a_problem_without_a_traceback(serving, monkeypat
         def broken(*_):
             raise RuntimeError("secret")
 
-        monkeypatch.setattr(ask.service, "describe", broken)
+        monkeypatch.setattr("surefoot.server.decisions.administration.describe", broken)
         told = await ask("GET", "/v1/policies")
         return told, (await ask("GET", "/healthz")).status
 

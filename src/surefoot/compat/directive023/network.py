@@ -1,4 +1,4 @@
-"""The network of served policies: an embedding through 256, 256 and 128 units to logits and, apart from them, to a value.
+"""Directive-023's network: an embedding through 256, 256 and 128 units to logits and, apart from them, to a value.
 
 LayerNorm stands between the layers. BatchNorm and dropout compute differently while learning than while acting, which
 puts most of PPO's ratios outside the clip before anything is learned; they are there with `stateful=True`, which a policy

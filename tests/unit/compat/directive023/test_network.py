@@ -2,7 +2,7 @@
 
 import torch
 
-from surefoot.decide.policy.embedding_network import EmbeddingNetwork
+from surefoot.compat.directive023.network import EmbeddingNetwork
 
 
 def a_network(**changes):

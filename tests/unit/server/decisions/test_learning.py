@@ -1,0 +1,118 @@
+"""Learning beside the answers: by itself, in versions, and never with weights that are not finite."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from surefoot.server import schema
+from surefoot.server.decisions.learning import gap
+
+from .service_cases import asked, run
+
+AUTOMATIC = schema.TrainingBody(every=16)
+
+
+async def until(condition):
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+async def rewarded(service, count, first=0):
+    for i in range(first, first + count):
+        row = [0.0] * 4
+        row[i % 2] = 1.0
+        (made,) = await service.decide("greet", [asked(f"d{i}", embedding=row)])
+        await service.reward(f"d{i}", schema.NewReward(value=float(made.action == i % 2)))
+
+
+def test_it_learns_by_itself_and_saves_versions(tmp_path):
+    async def story(service):
+        await rewarded(service, 200)
+        serving = service.policy("greet")
+        await until(lambda: not len(serving.pending) and serving.newest >= 10)
+        made = [(await service.decide("greet", [asked(embedding=row, deterministic=True)]))[0] for row in np.eye(4)[:2]]
+        return serving.learner.outcomes, [each.action for each in made], serving.version == serving.newest
+
+    assert run(tmp_path, story, training=AUTOMATIC) == (200, [0, 1], True)
+
+
+def test_the_gap_between_versions_grows_with_the_policy(tmp_path):
+    async def story(service):
+        serving, gaps = service.policy("greet"), list[int]()
+        for outcomes in (0, 1000, 20_000, 1_000_000):
+            serving.learner.outcomes = outcomes
+            gaps.append(gap(serving))
+        return gaps
+
+    assert run(tmp_path, story, training=schema.TrainingBody()) == [128, 128, 2000, 5000]
+
+
+def test_after_a_restart_it_has_learned_the_same(tmp_path):
+    """A service that is stopped between two versions learns what came after the last one again, to the same bits."""
+
+    async def half(service):
+        await rewarded(service, 40)
+        await until(lambda: service.policy("greet").learner.outcomes == 40)
+
+    async def rest(service):
+        serving = service.policy("greet")
+        await until(lambda: serving.learner.outcomes == 40)
+        await rewarded(service, 40, first=40)
+        await until(lambda: serving.learner.outcomes == 80)
+        (drawn,) = await service.decide("greet", [asked("last", distribution=True)])
+        return serving.learner.state(), serving.agent.calibration.state(), drawn.action, drawn.distribution
+
+    async def whole(service):
+        await half(service)
+        return await rest(service)
+
+    run(tmp_path / "twice", half, training=AUTOMATIC)
+    twice, once = run(tmp_path / "twice", rest, training=AUTOMATIC), run(tmp_path / "once", whole, training=AUTOMATIC)
+    np.testing.assert_array_equal(twice[0]["table"], once[0]["table"])
+    np.testing.assert_array_equal(twice[0]["log"]["columns"]["reward"][:80], once[0]["log"]["columns"]["reward"][:80])
+    assert twice[0]["generator"] == once[0]["generator"]
+    assert twice[1:] == once[1:]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_weights_that_are_not_finite_never_answer(tmp_path):
+    async def story(service):
+        serving = service.policy("greet")
+        await rewarded(service, 20)
+        await until(lambda: serving.newest >= 1)
+        learn = serving.learner.learn
+
+        def broken(episodes):
+            learn(episodes)
+            serving.learner._now.table[:] = np.nan
+
+        serving.learner.learn = broken
+        await rewarded(service, 1, first=20)
+        await until(lambda: not len(serving.pending))
+        serving.learner.learn = learn
+        (made,) = await service.decide("greet", [asked(distribution=True)])
+        return bool(np.isfinite(serving.learner.state()["table"]).all()), sum(made.distribution)
+
+    assert run(tmp_path, story, training=AUTOMATIC) == (True, pytest.approx(1.0))
+
+
+def test_a_frozen_policy_decides_and_does_not_learn(tmp_path):
+    from surefoot.server.decisions.administration import change
+
+    async def story(service):
+        await change(service, "greet", schema.PolicyChange(frozen=True))
+        await rewarded(service, 20)
+        serving = service.policy("greet")
+        frozen = serving.learner.outcomes, len(serving.pending)
+        await change(service, "greet", schema.PolicyChange(frozen=False))
+        await rewarded(service, 5, first=20)
+        await until(lambda: serving.learner.outcomes == 5)
+        return frozen
+
+    assert run(tmp_path, story, training=AUTOMATIC) == (0, 0)
