@@ -316,8 +316,8 @@ def tools() -> str:
     counted = f"{seeds['ours']} seeds" + "".join(f", {n} for {arm}" for arm, n in seeds.items() if n < seeds["ours"])
     note = (
         f"Success over {COUNT:,} decisions, and differences in points with 95 % intervals (paired, {counted}). "
-        f"At 200 tools with 384 numbers a decision costs {results['cost']['decide']:.0f} µs of CPU time, and "
-        f"{results['cost']['total']:.0f} µs with its outcome and learning."
+        f"With 200 tools and vectors of 384 numbers, deciding takes {results['cost']['decide']:.0f} µs of CPU time, and "
+        f"{results['cost']['total']:.0f} µs with outcome and learning."
     )
     return "\n".join([*rows, "", note, "", "`make bench-tools DATA=DIR`"])
 
