@@ -119,8 +119,8 @@ SCRIPTS = [
     ),
     Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
     Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "train_lunar.py", "2000"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3_PPO.py"),
+    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000"),
+    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py"),
 ]
 
 
