@@ -163,8 +163,10 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
-bench-prompts: setup  ## do mutations lose words of a prompt? DATA=DIR with prompts.jsonl
+bench-prompts: setup  ## do mutations lose words, and does the policy help a model with other tasks? DATA=DIR of data sets; ARGS="--bbh DIR"
+	$(BIN)/surefoot lm get smollm2
 	$(BIN)/python benchmarks/prompts_content.py --data $(DATA) $(ARGS)
+	$(BIN)/python benchmarks/prompts.py --data $(DATA) $(ARGS)
 
 bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
 	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)

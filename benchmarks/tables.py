@@ -316,8 +316,8 @@ def tools() -> str:
     counted = f"{seeds['ours']} seeds" + "".join(f", {n} for {arm}" for arm, n in seeds.items() if n < seeds["ours"])
     note = (
         f"Success over {COUNT:,} decisions, and differences in points with 95 % intervals (paired, {counted}). "
-        f"At 200 tools with 384 numbers a decision costs {results['cost']['decide']:.0f} µs of CPU time, and "
-        f"{results['cost']['total']:.0f} µs with its outcome and learning."
+        f"With 200 tools and vectors of 384 numbers, deciding takes {results['cost']['decide']:.0f} µs of CPU time, and "
+        f"{results['cost']['total']:.0f} µs with outcome and learning."
     )
     return "\n".join([*rows, "", note, "", "`make bench-tools DATA=DIR`"])
 
@@ -480,6 +480,39 @@ def campaign(part: str) -> str:
     return getattr(table, part)(results)
 
 
+def prompts_content() -> str:
+    """Return how many prompts lose content."""
+    results = read("prompts_content.json")
+    if results is None:
+        return "not measured yet"
+    sources = ", ".join(f"{name} {count:,}" for name, count in results["sources"].items())
+    return (
+        f"{results['losing']} of {results['prompts']:,} prompts lose a word, number, quotation, code span, URL or question in "
+        f"any of {results['texts']:,} mutated texts (drawn from: {sources})."
+    )
+
+
+def prompts() -> str:
+    """Return the gains of the policy and of the ways it is compared with, on held-out tasks."""
+    results = read("prompts.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| way | gain, nats per token [95 %] | tokens added | policy minus this [95 %] |", "|---|---|---|---|"]
+    for name, way in results["ways"].items():
+        cells = [
+            f"{way[key][0]:+.2f} [{way[key][1]:+.2f}, {way[key][2]:+.2f}]" if key in way else ""
+            for key in ("gain", "policy minus this")
+        ]
+        rows.append(f"| {name} | {cells[0]} | {way['tokens']:.0f} | {cells[1]} |")
+    kinds = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in results["by kind"].items())
+    note = (
+        f"{results['rows']} rows of {results['tasks']} tasks, half of the tasks for training, {results['seeds']} seeds; every "
+        f"way had {results['evaluations']} evaluations of the model on training rows and none on held-out rows. The gain is in "
+        f"log-likelihood of the right answer per token. The policy's gain by kind of task: {kinds}."
+    )
+    return "\n".join([*rows, "", note])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "learning-short-table": learning_short,
@@ -491,6 +524,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,
+    "prompts-table": prompts,
+    "prompts-content-table": prompts_content,
     "serve-table": serve,
     "scale-table": scale,
     "scale-losses-table": scale_losses,

@@ -9,8 +9,8 @@ import sys
 
 from surefoot.__main__ import main as surefoot
 from surefoot.decide.encoders.encoder import HashingEncoder
+from surefoot.decide.prompts.lint import lint
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
-from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "4_000"))
@@ -28,7 +28,7 @@ def reward(prompt: str, mutation: str) -> tuple[float, str, bool]:
     """What a mutation gained, less what its tokens cost; the prompt after it; whether nothing is left to do."""
     possible = allowed(prompt)[MUTATIONS.index(mutation)]
     text = mutate(prompt, mutation).text if possible else prompt
-    before, after = (FeatureScorer().explain(t).score for t in (prompt, text))
+    before, after = (lint(t).score for t in (prompt, text))
     return after - before - TOKEN_COST * (tokens(text) - tokens(prompt)), text, not allowed(text)[:-1].any()
 
 

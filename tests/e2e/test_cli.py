@@ -224,7 +224,7 @@ class Sour(gym.Env):
 
 def test_an_env_that_answers_with_nan_is_named_with_stream_and_step(call: Call, tmp_path: Path):
     (tmp_path / "sour_world.py").write_text(NAN_WORLD)
-    refused(call("train", "sour_world:Sour", "--steps", "500"), "stream 0", "step 5 of its episode", "reward nan")
+    refused(call("train", "sour_world:Sour", "--steps", "2048"), "stream 0", "step 5 of its episode", "reward nan")
 
 
 def test_a_checkpoint_that_is_not_there_is_answered_with_those_that_are(trained: tuple[Path, Said], call: Call):

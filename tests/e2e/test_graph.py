@@ -323,7 +323,8 @@ def test_the_command_line_checks_exports_imports_runs_compares_and_draws(tmp_pat
     assert main(["graph", "run", graph, "--watch", "a.b"]) == 64
 
 
-def test_a_run_that_is_kept_goes_on_where_it_was_killed(tmp_path: Path, capsys) -> None:
+def test_a_run_that_is_kept_goes_on_where_it_was_killed(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("surefoot.cli.verbs.graph.KEEP_EVERY", 7)
     graph, kept = str(tmp_path / "g.json"), str(tmp_path / "kept")
     save_graph(short("cartpole"), graph)
     command = ["graph", "run", graph, "--engine", "interpreter", "--json"]
@@ -341,9 +342,9 @@ def test_a_run_that_is_kept_goes_on_where_it_was_killed(tmp_path: Path, capsys) 
 
         patch.setattr(Interpreter, "run", dies)
         with pytest.raises(SystemExit):
-            main([*command, "--keep", kept, "--keep-every", "7"])
+            main([*command, "--keep", kept])
     capsys.readouterr()
-    assert main([*command, "--keep", kept, "--keep-every", "7"]) == 0
+    assert main([*command, "--keep", kept]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "resumes from tick 21"
     assert json.loads(out[-1])["sha256"] == wanted["sha256"]

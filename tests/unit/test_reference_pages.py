@@ -26,7 +26,7 @@ def test_every_flag_of_train_help_is_on_the_page_of_the_command_line(capsys):
     assert main(["train", "--help"]) == 0
     told = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
     page = (PAGES / "cli.md").read_text()
-    assert "--eval-every" in told
+    assert "--rollout-workers" in told
     assert told - set(re.findall(r"--[a-z][a-z-]+", page)) <= {"--help"}
 
 

@@ -46,13 +46,13 @@ function decideHere(prompts: readonly string[]): void {
       const mask = allowed(text);
       if (!mask.includes(true)) break;
       const choice = policy.choose(encoder.encode(text), { mask });
-      const next = mutate(text, choice.action, { category, seed: step }).text;
-      const gain = score(next, category).score - score(text, category).score;
+      const next = mutate(text, choice.action, { category }).text;
+      const gain = score(next).score - score(text).score;
       const cost = tokens(next) - tokens(text);
       console.log(`  ${choice.name.padEnd(20)} p ${choice.probability.toFixed(2)}  gain ${signed(gain, 3)}  tokens ${signed(cost, 0)}`);
       text = next;
     }
-    console.log(`  score ${score(prompt, category).score.toFixed(3)} → ${score(text, category).score.toFixed(3)}`);
+    console.log(`  score ${score(prompt).score.toFixed(3)} → ${score(text).score.toFixed(3)}`);
     if (values.action !== undefined) console.log(`\n${text}`);
   }
 }

@@ -10,7 +10,13 @@ import re
 import sys
 from typing import Any
 
-from surefoot.decide.prompts import classify, measures, mutations, scorers, text, world
+from surefoot.decide.prompts import classify, lint, mutations, policy, restructure, structure, text
+
+REQUIREMENTS = {"constraints": mutations.CONSTRAINTS, "criteria": mutations.CRITERIA}
+LINT_PATTERNS = (
+    *("word", "quoted", "number", "identifier", "refers", "points_down", "marker", "wanted", "opening", "broken"),
+    *("persona", "lower", "upper"),
+)
 
 WORD, DIGIT = r"\p{L}\p{N}_", r"\p{Nd}"
 SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -47,6 +53,8 @@ def escape(letter: str, inside: bool) -> str:
     if letter in "wds":
         members = {"w": WORD, "d": DIGIT, "s": SPACE}[letter]
         return members if inside else f"[{members}]"
+    if letter in "WDS" and not inside:
+        return f"[^{ {'W': WORD, 'D': DIGIT, 'S': SPACE}[letter] }]"
     if letter == "b":
         assert not inside
         return BOUNDARY
@@ -71,6 +79,11 @@ def anchor(char: str, flags: int) -> str:
             return char
 
 
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 def private(module: Any, name: str) -> Any:
     return getattr(module, name)
 
@@ -87,7 +100,6 @@ def tables() -> dict[str, Any]:
     return {
         "MUTATIONS": mutations.WIRE_MUTATIONS,
         "CATEGORIES": classify.CATEGORIES,
-        "METRICS": classify.METRICS,
         "SIGNS": {c: [one(p) for p in ps] for c, ps in P(classify, "_PATTERNS").items()},
         "TRAITS": {n: one(p) for n, p in P(classify, "_TRAITS").items()},
         "VERB_GROUPS": P(text, "_GROUP"),
@@ -100,19 +112,45 @@ def tables() -> dict[str, Any]:
             "letters": one(r"[^\W\d_]+"),
             "space": one(r"\s+"),
         },
-        "MEASURES": {
-            "names": measures.NAMES,
-            "general": measures.GENERAL,
-            "vague": sorted(P(measures, "_VAGUE")),
-            "evidence": {n: [one(p) for p in ps] for n, ps in P(measures, "_EVIDENCE").items()},
-            "binding": one(P(measures, "_BINDING")),
-            "detail": one(P(measures, "_DETAIL")),
-            "parts": [one(p) for p in P(measures, "_PARTS")],
-            "wayOut": one(P(measures, "_WAY_OUT")),
-            "steps": one(P(measures, "_STEPS")),
+        "LINT": {
+            "terms": lint.TERMS,
+            **{
+                n: " ".join(sorted(P(lint, f"_{n.upper()}")))
+                for n in ("requests", "questions", "common", "vague", "generic", "asking")
+            },
+            "patterns": {
+                **{camel(n): one(P(lint, f"_{n.upper()}")) for n in LINT_PATTERNS},
+                "possessive": one(r"['’]s?$"),
+                "breaks": one(r"\s*\n\s*|(?<=[.!?])\s+"),
+                "stems": [[one(ending), instead.replace("\\1", "$1")] for ending, instead in lint.STEMS],
+            },
         },
-        "SCORE": {"own": scorers.CATEGORY_SHARE, "full": scorers.FULL, "general": P(scorers, "_GENERAL")},
-        "TOKEN_COST": world.PromptConfig().token_cost,
+        "KINDS": [
+            {"sign": one(sign), **{n: [[text, one(p)] for text, p in table[kind]] for n, table in REQUIREMENTS.items()}}
+            for kind, sign in P(structure, "_SIGNS").items()
+        ],
+        "MUTATION_TABLES": {
+            "cue": one(structure.CUE),
+            "strict": one(structure.STRICT),
+            "hasFallback": one(P(mutations, "_HAS_FALLBACK")),
+            "fallbacks": P(mutations, "_FALLBACKS"),
+            "otherFallback": P(mutations, "_OTHER_FALLBACK"),
+            "fillers": one(P(restructure, "_FILLERS")),
+            "requests": one(P(restructure, "_REQUESTS")),
+            "protected": one(P(restructure, "_PROTECTED")),
+            "order": one(P(restructure, "_ORDER")),
+            "listed": one(P(mutations, "_LISTED")),
+            "shortest": restructure.SHORTEST_PROMPT,
+            "smallestSaving": restructure.SMALLEST_SAVING,
+            "mostTasks": restructure.MOST_TASKS,
+            "addedConstraints": mutations.ADDED_CONSTRAINTS,
+            "mostConstraints": mutations.MOST_CONSTRAINTS,
+            "constraintsTitle": mutations.CONSTRAINTS_TITLE,
+            "criteriaTitle": mutations.CRITERIA_TITLE,
+            "itemsLine": restructure.ITEMS_LINE,
+            "stepsTitle": restructure.STEPS_TITLE,
+        },
+        "TOKEN_COST": policy.PromptConfig().token_cost,
     }
 
 
@@ -120,8 +158,20 @@ def main() -> None:
     print("// Generated from src/surefoot/decide/prompts by scripts/tables.py; a test fails if it is stale.")
     print("// A pattern is [source, flags].\n")
     for name, value in tables().items():
-        body = json.dumps(value, ensure_ascii=False, indent=1, default=list)
-        print(f"export const {name} = {body} as const;\n")
+        print(f"export const {name} = {lines(value)} as const;\n")
+
+
+def lines(value: Any) -> str:
+    """Return JSON with one line per entry."""
+    inner = (
+        [json.dumps(entry, ensure_ascii=False, default=list) for entry in value] if isinstance(value, list) else None
+    )
+    if isinstance(value, dict):
+        inner = [f"{json.dumps(key)}: {json.dumps(x, ensure_ascii=False, default=list)}" for key, x in value.items()]
+    if inner is None:
+        return json.dumps(value, ensure_ascii=False, default=list)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n" + "".join(f" {line},\n" for line in inner) + closing
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ export {
   type MutationType,
   type PromptVariation,
 } from "./prompts/mutations.js";
-export { measures, score, type Scored } from "./prompts/scoring.js";
+export { score, type Scored } from "./prompts/scoring.js";
 export { tokens } from "./prompts/text.js";
 export { readSafetensors, writeSafetensors, type Tensor, type Weights } from "./safetensors.js";
 export type * from "./schema.js";

@@ -196,7 +196,7 @@ export class RLInterface {
     }
   }
 
-  /** Use a custom reward model instead of the built-in feature scores. */
+  /** Use a custom reward model instead of the lint, which no mutation raises: set one to learn what helps your task. */
   setRewardModel(model: RewardModel | RewardModel["predict"]): void {
     this.rewardModel = typeof model === "function" ? { predict: model } : model;
   }
@@ -205,7 +205,7 @@ export class RLInterface {
   async rewardOf(before: string, after: string, mutationType: string, category: Category): Promise<number> {
     if (before === after) return 0;
     const rate = async (text: string) => {
-      if (!this.rewardModel) return score(text, category).score;
+      if (!this.rewardModel) return score(text).score;
       const rating = await this.rewardModel.predict(before, text, mutationType, category);
       return typeof rating === "number" ? rating : rating.score;
     };
@@ -222,7 +222,7 @@ export class RLInterface {
       const action = await this.selectAction(state);
       const { actionIndex, mutationType, logProb, value, decisionId } = action;
       // A mutation that is not applicable leaves the prompt unchanged; its reward is 0.
-      if (applicable[actionIndex]) episode.text = mutate(before, actionIndex, { category, seed: step }).text;
+      if (applicable[actionIndex]) episode.text = mutate(before, actionIndex, { category }).text;
       applicable = allowed(episode.text);
       const nextState = episode.text === before ? state : await this.config.embed(episode.text);
       const reward = await this.rewardOf(before, episode.text, mutationType, category);

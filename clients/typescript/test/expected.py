@@ -8,8 +8,7 @@ from typing import Any
 
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.classify import classify
-from surefoot.decide.prompts.measures import measures
-from surefoot.decide.prompts.scorers import FeatureScorer
+from surefoot.decide.prompts.lint import lint
 from surefoot.decide.prompts.text import tokens
 
 DIMS = (8, 13, 96, 384, 1536)
@@ -22,8 +21,8 @@ def told(prompt: str) -> dict[str, Any]:
         "confidence": found.confidence,
         "characteristics": found.characteristics,
         "tokens": tokens(prompt),
-        "measures": measures(prompt),
-        "score": FeatureScorer().explain(prompt).score,
+        "breakdown": lint(prompt).breakdown,
+        "score": lint(prompt).score,
         "embeddings": [HashingEncoder(dim).encode([prompt])[0].tolist() for dim in DIMS],
     }
 

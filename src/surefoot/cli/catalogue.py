@@ -92,8 +92,8 @@ GROUPS = {
             "prompts rlaif": Verb(
                 "prompts.rlaif:PromptsRlaifArgs", "Train it on the preferences of a judge and a person"
             ),
-            "prompts eval": Verb("prompts.prompts:PromptsEvalArgs", "Evaluate a prompt policy on other prompts"),
-            "prompts report": Verb("prompts.prompts:PromptsReportArgs", "Write a report page for a prompt run"),
+            "prompts eval": Verb("prompts.evaluate:PromptsEvalArgs", "Evaluate a prompt policy on other prompts"),
+            "prompts report": Verb("prompts.evaluate:PromptsReportArgs", "Write a report page for a prompt run"),
             "serve": Verb("serve:ServeArgs", "Serve decisions over HTTP and learn from their rewards"),
             "store backup": Verb("store:StoreBackupArgs", "Back up a service's data, even while it is running"),
             "store restore": Verb("store:StoreRestoreArgs", "Restore a backup to a new directory"),

@@ -18,8 +18,8 @@ WIDEST = 100
 """Columns of a paragraph on a wide terminal; longer lines are hard to read."""
 ABOUT = "surefoot.about"
 """Placeholder for the description in the text that tyro prints: tyro itself would join the lines of examples."""
-COMMON = "Common option: --runs DIR, the directory of runs (default $SUREFOOT_RUNS or ./runs)."
-COMMON_JSON = "Common options: --json prints the result as JSON; --runs DIR is the directory of runs."
+COMMON = "Common options: --runs DIR is the directory of runs (default $SUREFOOT_RUNS or ./runs); --threads N those of torch (1)."
+COMMON_JSON = "Common options: --json prints JSON; --runs DIR is the directory of runs; --threads N those of torch (1)."
 
 
 class _Page(io.TextIOWrapper):

@@ -105,7 +105,10 @@ def _print_version() -> int:
 
 
 def _run(name: str, argv: list[str]) -> int:
-    with _runs_directory(argv) as arguments:
+    with (
+        _environment(argv, "--runs", "SUREFOOT_RUNS") as rest,
+        _environment(rest, "--threads", "SUREFOOT_THREADS") as arguments,
+    ):
         try:
             args = read_arguments(name, arguments)
         except SystemExit as stop:
@@ -114,25 +117,25 @@ def _run(name: str, argv: list[str]) -> int:
 
 
 @contextmanager
-def _runs_directory(argv: list[str]) -> Generator[list[str]]:
-    """Take `--runs DIR` out of the arguments and set $SUREFOOT_RUNS for this process and its children meanwhile."""
+def _environment(argv: list[str], option: str, variable: str) -> Generator[list[str]]:
+    """Take a common option out of the arguments and set its variable for this process and its children meanwhile."""
     remaining = list(argv)
-    directory = None
+    value = None
     for i, text in enumerate(argv):
-        if text == "--runs" and i + 1 < len(argv):
-            directory, remaining = argv[i + 1], argv[:i] + argv[i + 2 :]
-        elif text.startswith("--runs="):
-            directory, remaining = text.removeprefix("--runs="), argv[:i] + argv[i + 1 :]
-    previous = os.environ.get("SUREFOOT_RUNS")
-    if directory is not None:
-        os.environ["SUREFOOT_RUNS"] = directory
+        if text == option and i + 1 < len(argv):
+            value, remaining = argv[i + 1], argv[:i] + argv[i + 2 :]
+        elif text.startswith(f"{option}="):
+            value, remaining = text.removeprefix(f"{option}="), argv[:i] + argv[i + 1 :]
+    previous = os.environ.get(variable)
+    if value is not None:
+        os.environ[variable] = value
     try:
         yield remaining
     finally:
-        if directory is not None and previous is None:
-            del os.environ["SUREFOOT_RUNS"]
-        elif directory is not None and previous is not None:
-            os.environ["SUREFOOT_RUNS"] = previous
+        if value is not None and previous is None:
+            del os.environ[variable]
+        elif value is not None and previous is not None:
+            os.environ[variable] = previous
 
 
 def read_arguments(name: str, argv: list[str]) -> Any:

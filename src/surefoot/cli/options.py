@@ -64,9 +64,6 @@ EnvWorkers = Annotated[
         "which measures whether processes pay off).",
     ),
 ]
-Threads = Annotated[
-    int, arg(help="Threads of torch. More than one rarely helps small networks and changes the last digits of results.")
-]
 Track = Annotated[
     tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...],
     tyro.conf.UseAppendAction,
@@ -130,6 +127,24 @@ def options_from(kind: type[T], values: Mapping[str, str], option: str) -> T:
         )
     except (ConfigError, msgspec.ValidationError) as why:
         raise Usage(f"{option}: {why}; the keys are {', '.join(known)}") from why
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Keys of --set that concern the run rather than PPO, its network or its rollouts."""
+
+    eval_every: int | None = None
+    """Environment steps between evaluations (default: ten evaluations per run; 0 disables them)."""
+    eval_episodes: int | None = None
+    """Episodes per evaluation, deterministic, on separate seeds (default: 10)."""
+    checkpoint_every: int | None = None
+    """Environment steps between checkpoints (default: twenty checkpoints per run)."""
+    record_minibatches: float = 0.0
+    """Share of gradient steps that get their own line in the telemetry, evenly spaced: 0 (none) to 1 (all)."""
+    insecure_cluster: bool = False
+    """Allow a Ray cluster without token authentication. Anyone who can reach such a cluster can run code on it."""
+    overlap: bool = False
+    """Collect the next rollout with --rollout-workers during the update; every rollout is then one policy version old."""
 
 
 def split_settings(kind: type[T], texts: tuple[str, ...]) -> tuple[T, dict[str, str]]:

@@ -15,6 +15,9 @@ from surefoot.errors import ConfigError
 from surefoot.lm.policy.adapters import Adapter, adapters_in, merge
 from surefoot.lm.policy.backbone import Backbone
 
+# The base models of `surefoot lm get` by the names under which others can find them.
+HUB_NAMES = {"smollm2": "HuggingFaceTB/SmolLM2-135M-Instruct", "minilm": "sentence-transformers/all-MiniLM-L6-v2"}
+
 
 def export(
     backbone: Backbone,
@@ -39,6 +42,8 @@ def export(
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty; choose another folder with -o")
     folder.mkdir(parents=True, exist_ok=True)
+    # A name of `surefoot lm get` means nothing to transformers and peft.
+    base = HUB_NAMES.get(base, base)
     if merged or backbone.train == "full":
         # A copy: the policy may still be trained, and merging removes its adapters.
         model = copy.deepcopy(backbone.model)
@@ -47,7 +52,8 @@ def export(
     else:
         _write_adapters(backbone, folder, base)
     tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text(card(base, numbers or {}, merged=merged), encoding="utf-8")
+    weights = "full" if backbone.train == "full" else "merged" if merged else "adapters"
+    (folder / "README.md").write_text(card(base, numbers or {}, weights=weights), encoding="utf-8")
     return folder
 
 
@@ -85,13 +91,17 @@ def _write_adapters(backbone: Backbone, folder: Path, base: str) -> None:
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def card(base: str, numbers: Mapping[str, Any], *, merged: bool) -> str:
-    """Return the model card: base model, kind of weights and measurements."""
+def card(base: str, numbers: Mapping[str, Any], *, weights: str) -> str:
+    """Return the model card: base model, kind of weights ("full", "merged" or "adapters") and measurements."""
     rows = "\n".join(f"| {name} | {_shown(value)} |" for name, value in numbers.items())
     table = f"\n| measured | |\n|---|---|\n{rows}\n" if rows else "\nNothing was measured.\n"
-    how = "adapters merged into the weights" if merged else "adapters apart; load them with peft"
+    how = {
+        "full": "all weights were trained",
+        "merged": "adapters merged into the weights",
+        "adapters": "adapters apart; load them with peft",
+    }[weights]
     return f"""---
-library_name: {"transformers" if merged else "peft"}
+library_name: {"peft" if weights == "adapters" else "transformers"}
 base_model: {base or "unknown"}
 tags: [surefoot, ppo, rlhf]
 ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 import torch
@@ -29,11 +30,17 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def pin_threads(count: int = 1) -> str:
+def pin_threads(count: int | None = None) -> str:
     """Use `count` threads in this process from now on, and return a text for the log.
 
-    One by default: at PPO's sizes a second OpenMP thread waits more than it works, and digits depend on the count.
+    By default $SUREFOOT_THREADS, which `--threads` sets, or one: at PPO's sizes a second OpenMP thread waits more than it
+    works, and digits depend on the count.
     """
+    if count is None:
+        text = os.environ.get("SUREFOOT_THREADS") or "1"
+        if not text.isdigit():
+            raise ConfigError(f"SUREFOOT_THREADS is {text!r}; it must be a number, at least 1")
+        count = int(text)
     if count < 1:
         raise ConfigError(f"threads is {count}; it must be at least 1")
     if torch.get_num_threads() != count:

@@ -12,8 +12,10 @@ from surefoot.cli.main import main, read_arguments
 @pytest.mark.parametrize(
     ("verb", "old", "new", "noticed"),
     [
-        ("train", ["E", "--minibatches", "0.5"], ["E", "--record-minibatches", "0.5"], True),
-        ("train", ["E", "--minibatches=0.5"], ["E", "--record-minibatches=0.5"], True),
+        ("train", ["E", "--minibatches", "0.5"], ["E", "--set", "record_minibatches=0.5"], True),
+        ("train", ["E", "--minibatches=0.5"], ["E", "--set", "record_minibatches=0.5"], True),
+        ("train", ["E", "--eval-every", "0"], ["E", "--set", "eval_every=0"], False),
+        ("train", ["E", "--overlap"], ["E", "--set", "overlap=true"], False),
         ("train", ["E", "--no-doctor"], ["E", "--doctor", "off"], True),
         ("train", ["E", "--act"], ["E", "--doctor", "act"], True),
         ("train", ["E", "--doctor"], ["E", "--doctor", "full"], False),

@@ -41,9 +41,10 @@ def test_paragraphs_are_filled_and_examples_stay_as_they_are(monkeypatch: pytest
         "",
         '    surefoot verb --not "set in, and rather long for that"',
         "",
-        "Common option: --runs DIR, the directory",
-        "of runs (default $SUREFOOT_RUNS or",
-        "./runs).",
+        "Common options: --runs DIR is the",
+        "directory of runs (default",
+        "$SUREFOOT_RUNS or ./runs); --threads N",
+        "those of torch (1).",
     ]
 
 

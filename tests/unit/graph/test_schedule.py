@@ -14,7 +14,7 @@ def small(**changes) -> Graph:
     return graph
 
 
-def test_what_shares_a_handle_shares_a_process() -> None:
+def test_nodes_that_share_a_handle_share_a_process() -> None:
     assert [sorted(ids) for ids in process_groups(schedule(small()))] == [
         ["action", "agent", "either", "print", "trainer"],
         ["env", "step"],

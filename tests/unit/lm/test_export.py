@@ -68,3 +68,12 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "x").write_text("mine")
     with pytest.raises(ConfigError, match="is not empty"):
         export(trained(), char_tokenizer(), tmp_path, merged=True)
+
+
+def test_the_card_of_a_whole_model_says_so_and_names_a_base_that_can_be_found(tmp_path):
+    export(trained(train="full"), char_tokenizer(), tmp_path / "out", merged=False, base="smollm2")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "library_name: transformers" in card
+    assert "all weights were trained" in card
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in card
+    assert "peft" not in card

@@ -1,4 +1,4 @@
-"""The book of trials that run elsewhere: handed out, judged, given up, succeeded, taken up again."""
+"""Records of trials that run in other processes: started, scored, pruned, replaced, resumed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def asked(book: RemoteTrials) -> Order:
     return order
 
 
-def test_as_many_trials_are_handed_out_as_were_planned_and_the_first_is_the_base(tmp_path: Path):
+def test_the_planned_number_of_trials_is_started_and_the_first_is_the_base(tmp_path: Path):
     book = a_book(tmp_path)
     orders = [asked(book) for _ in range(3)]
     assert orders[0] == {"number": 0, "params": {"lr": 1e-5, "kind": '"bad"'}, "from": ""}
     assert book.ask() is None
 
 
-def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path: Path):
+def test_a_trial_at_its_last_rung_is_complete_and_an_earlier_one_is_pruned(tmp_path: Path):
     book = a_book(tmp_path)
     for order in [asked(book), asked(book)]:
         book.record_scores(order["number"], 1, [1.0, 3.0])
@@ -56,7 +56,7 @@ def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path:
     assert book.study.trials[2].user_attrs["why"] == "the worker was lost"
 
 
-def test_a_rung_that_comes_again_after_a_worker_was_lost_is_told_once(tmp_path: Path):
+def test_a_rung_that_is_repeated_after_a_lost_worker_is_recorded_once(tmp_path: Path):
     told: list[tuple[int, int]] = []
     book = a_book(tmp_path)
     book.on_score = lambda number, rung, score: told.append((number, rung))
@@ -66,7 +66,7 @@ def test_a_rung_that_comes_again_after_a_worker_was_lost_is_told_once(tmp_path: 
     assert told == [(0, 1), (0, 2), (0, 3)]
 
 
-def test_what_was_under_way_is_tried_again_from_its_checkpoint(tmp_path: Path):
+def test_an_interrupted_trial_resumes_from_its_checkpoint(tmp_path: Path):
     book = a_book(tmp_path, trials=2)
     order = asked(book)
     book.record_scores(0, 1, [2.0, 2.0])
@@ -79,12 +79,12 @@ def test_what_was_under_way_is_tried_again_from_its_checkpoint(tmp_path: Path):
     assert book.study.trials[again["number"]].intermediate_values == {1: 2.0}
 
 
-def test_a_kill_of_the_process_that_has_the_book_loses_no_trial(tmp_path: Path):
+def test_a_kill_of_the_process_that_records_loses_no_trial(tmp_path: Path):
     order = asked(a_book(tmp_path))  # and it is gone
     assert asked(a_book(tmp_path))["params"] == order["params"]
 
 
-def test_an_heir_has_settings_close_to_its_parent_s_and_is_no_new_member(tmp_path: Path):
+def test_a_successor_has_settings_close_to_its_parent_s_and_is_no_new_member(tmp_path: Path):
     book = a_book(tmp_path, trials=4, scheduler="pbt")
     members = book.population()
     assert [order["number"] for order in members] == [0, 1, 2, 3]

@@ -1,33 +1,18 @@
 /**
- * The five mutations as functions of a text. They rewrite and shorten prompts; those of the Python library keep every word of a
- * prompt.
+ * The five mutations: text in, text out. They add to a prompt and lose no word of it; `context-reduction`, which removes
+ * politeness and fillers, is allowed only with `allowCut`.
  */
 
 import { SurefootError } from "../errors.js";
 import { classify, type Category } from "./classify.js";
-import { sample } from "./random.js";
-import { CONSTRAIN, DECOMPOSE, EXPAND, FALLBACK, REDUCE } from "./mutation_tables.js";
-import { MUTATIONS } from "./tables.js";
-import {
-  capital,
-  ended,
-  listItems,
-  regex,
-  sentences,
-  size,
-  small,
-  splitLines,
-  strip,
-  stripEnd,
-  verbGroup,
-  withoutPoliteness,
-} from "./text.js";
+import { KINDS, MUTATION_TABLES as TABLES, MUTATIONS } from "./tables.js";
+import { capital, ended, listItems, regex, size, strip, stripEnd, verbGroup, type Pattern } from "./text.js";
 
 export { MUTATIONS };
 export type MutationType = (typeof MUTATIONS)[number];
 export type Change = "increase" | "decrease" | "neutral";
 
-/** Expected effect of a mutation. */
+/** Which way a mutation is expected to move what matters. */
 export interface Impact {
   quality: Change;
   cost: Change;
@@ -45,224 +30,183 @@ export interface PromptVariation {
 }
 
 interface Mutation {
-  /** Return false if the mutation was applied already or would not improve the prompt. */
+  /** False if the mutation would change nothing, repeat itself or contradict the prompt. */
   possible(prompt: string): boolean;
-  apply(prompt: string, category: Category, seed: number): Omit<PromptVariation, "mutationType">;
+  /** The new text, what changed, and more metadata. */
+  apply(prompt: string): { text: string; about: string; more?: Record<string, unknown> };
+  impact: Partial<Impact>;
 }
 
-/** Apply a mutation, by name or number, to a prompt. The same prompt, mutation and seed give the same text. */
+/** The prompt after a mutation, by name or number. The same prompt and mutation give the same text. */
 export function mutate(
   prompt: string,
   mutation: MutationType | number,
-  options: { category?: Category; seed?: number } = {},
+  options: { category?: Category } = {},
 ): PromptVariation {
   const mutationType = typeof mutation === "number" ? MUTATIONS[mutation] : mutation;
   if (mutationType === undefined || !Object.hasOwn(ALL, mutationType)) {
-    throw new SurefootError(`there is no mutation ${mutation}; the mutations are ${MUTATIONS.join(", ")} (0 to 4)`);
+    throw new SurefootError(`there is no mutation ${mutation}; there are ${MUTATIONS.join(", ")} (0 to 4)`);
   }
+  const { text, about, more = {} } = ALL[mutationType].apply(prompt);
   const category = options.category ?? classify(prompt).category;
-  return { mutationType, ...ALL[mutationType].apply(prompt, category, options.seed ?? 0) };
+  return {
+    text,
+    mutationType,
+    changeDescription: about,
+    expectedImpact: { quality: "neutral", cost: "neutral", latency: "neutral", reliability: "neutral", ...ALL[mutationType].impact },
+    metadata: { originalLength: size(prompt), newLength: size(text), category, ...more },
+  };
 }
 
-/** Return for each of the five mutations whether it is applicable to a prompt. */
-export function allowed(prompt: string): boolean[] {
-  return MUTATIONS.map((name) => ALL[name].possible(prompt));
+/** Which of the five make sense for a prompt, in the order of their numbers. */
+export function allowed(prompt: string, options: { allowCut?: boolean } = {}): boolean[] {
+  // In an unclosed code block an added line would be code.
+  const usable = strip(prompt) !== "" && prompt.split("```").length % 2 === 1;
+  return MUTATIONS.map(
+    (name) => usable && (name !== "context-reduction" || options.allowCut === true) && ALL[name].possible(prompt),
+  );
 }
 
-const CONDITION = regex(FALLBACK.condition);
-const HAS_FALLBACK = regex(FALLBACK.has);
-const AFTER: Record<string, readonly [string, string]> = FALLBACK.after;
+const CUE = regex(TABLES.cue);
+const STRICT = regex(TABLES.strict);
+const HAS_FALLBACK = regex(TABLES.hasFallback);
+const FILLERS = regex(TABLES.fillers, "g");
+const REQUESTS = regex(TABLES.requests);
+const PROTECTED = regex(TABLES.protected, "g");
+const ORDER = regex(TABLES.order);
+const LISTED = regex(TABLES.listed);
+const FALLBACKS: Record<string, readonly [string, string]> = TABLES.fallbacks;
 
-const fallback: Mutation = {
-  possible: (prompt) => !HAS_FALLBACK.test(prompt),
-  apply(prompt) {
-    const group = verbGroup(prompt);
-    const [first = "", ...rest] = sentences(prompt);
-    let kind: string;
-    let text: string;
-    if (group !== undefined) {
-      const [name, after] = AFTER[group] ?? FALLBACK.otherwise;
-      kind = name;
-      text = `${ended(`Try to ${small(withoutPoliteness(prompt))}`)} ${after}`;
-    } else if (rest.length > 0 && CONDITION.test(prompt)) {
-      kind = "conditional-breakdown";
-      text = `Try to do this: ${ended(first)} ${ended(rest.join(" "))} If a condition cannot be met, say which and go on without it.`;
-    } else {
-      kind = "general-wrapper";
-      text = `Try to do the following: ${ended(strip(prompt))} If you run into difficulties, say so and give what you have.`;
-    }
-    return {
-      text,
-      changeDescription: "asks for an attempt and says what to do where it fails",
-      expectedImpact: { quality: "neutral", cost: "increase", latency: "neutral", reliability: "increase" },
-      metadata: { transformationType: kind, ...lengths(prompt, text), lengthIncrease: size(text) - size(prompt) },
-    };
-  },
-};
+/** The prompt with a paragraph at its end, above a line that waits for the answer. */
+function append(prompt: string, addition: string): string {
+  const text = stripEnd(prompt);
+  const cue = CUE.exec(text);
+  if (cue === null || strip(text.slice(0, cue.index)) === "") return `${text}\n\n${addition}`;
+  return `${stripEnd(text.slice(0, cue.index))}\n\n${addition}\n\n${strip(cue[0])}`;
+}
 
-const AGAIN = regex(REDUCE.again);
-const FILLERS = regex(REDUCE.fillers, "g");
-const REQUESTS = regex(REDUCE.requests);
-const LONG_EXAMPLE = regex(REDUCE.longExample, "g");
-const ASKS = regex(REDUCE.asks);
-const BINDS = regex(REDUCE.binds);
-const LINES = regex(REDUCE.lines, "g");
+/** True if the form of the answer is free: a question and a prompt that fixes its answer get no requirements. */
+function open(prompt: string): boolean {
+  return !STRICT.test(prompt) && !stripEnd(prompt).endsWith("?");
+}
+
+interface Requirement {
+  text: string;
+  present: RegExp;
+}
+const compiled = (entries: readonly (readonly [string, Pattern])[]): Requirement[] =>
+  entries.map(([text, pattern]) => ({ text, present: regex(pattern) }));
+const WORK = KINDS.map(({ sign, constraints, criteria }) => ({
+  sign: regex(sign),
+  constraints: compiled(constraints),
+  criteria: compiled(criteria),
+}));
+
+/** What prompts of this kind of work should say and this one does not. */
+function missing(what: "constraints" | "criteria", prompt: string): string[] {
+  const [head = ""] = strip(prompt).split("\n\n");
+  const kind = WORK.find(({ sign }) => sign.test(head));
+  return kind && open(prompt) ? kind[what].filter(({ present }) => !present.test(prompt)).map(({ text }) => text) : [];
+}
+
+const bullets = (texts: readonly string[]) => texts.map((text) => `- ${text}`).join("\n");
 
 function reduced(prompt: string): string {
-  const lines = (prompt.match(LINES) ?? []).filter((part) => !AGAIN.test(strip(part)));
-  let text = strip(lines.join("")).replace(LONG_EXAMPLE, "(see examples)");
-  text = tidy(capital(text.replace(REQUESTS, "")).replace(FILLERS, ""));
-  if (size(text) > 100 && size(text) > 0.9 * size(prompt) && !text.includes("\n")) {
-    const needed = sentences(text).filter((s) => ASKS.test(s) || BINDS.test(s) || size(s) < 30);
-    const shorter = tidy(needed.join(" "));
-    if (size(shorter) >= REDUCE.shortest) text = shorter;
+  let text = "";
+  let place = 0;
+  for (const match of prompt.matchAll(PROTECTED)) {
+    text += prompt.slice(place, match.index).replace(FILLERS, "") + match[0];
+    place = match.index + match[0].length;
   }
-  text = capital(text);
-  return REDUCE.shortest <= size(text) && size(text) < size(prompt) ? text : prompt;
+  text += prompt.slice(place).replace(FILLERS, "");
+  text = stripEnd(capital(strip(text).replace(REQUESTS, "")));
+  return size(text) >= TABLES.shortest && size(text) < size(strip(prompt)) ? text : prompt;
 }
 
-function tidy(text: string): string {
-  return strip(text.replace(/[ \t]+/g, " ").replace(/ +([,.;:!?])/g, "$1").replace(/\n{3,}/g, "\n\n"));
+/** The tasks of a prompt: list items or sentences in order, all of which begin with an imperative. */
+function tasks(prompt: string): string[] {
+  const items = listItems(prompt);
+  if (items.length >= 2) return items.every((item) => verbGroup(item) !== undefined) ? items : [];
+  const body = strip(prompt);
+  const pieces = body.includes("\n") ? [] : body.split(/(?<=[.;])\s+/);
+  const ordered = pieces.some((piece) => ORDER.test(piece));
+  const asks = pieces.every((piece) => verbGroup(piece.replace(ORDER, "")) !== undefined);
+  return pieces.length >= 2 && pieces.length <= TABLES.mostTasks && ordered && asks ? pieces : [];
 }
 
-const reduce: Mutation = {
-  possible: (prompt) => size(prompt) > 0 && size(reduced(prompt)) <= (1 - REDUCE.worth) * size(prompt),
-  apply(prompt) {
-    const text = reduced(prompt);
-    const percent = 100 * (1 - size(text) / Math.max(size(prompt), 1));
-    return {
-      text,
-      changeDescription: `leaves out ${percent.toFixed(0)} % that asks for nothing`,
-      expectedImpact: { quality: "neutral", cost: "decrease", latency: "decrease", reliability: "neutral" },
-      metadata: { ...lengths(prompt, text), reductionPercent: percent, targetReductionAchieved: percent >= 30 },
-    };
-  },
-};
-
-const TERMS = EXPAND.terms.map(([term, pattern, about]) => ({ term, pattern: regex(pattern), about }));
-const STEPS = EXPAND.steps.map(([pattern, steps]) => ({ pattern: regex(pattern), steps: steps as readonly string[] }));
-const EXAMPLES = EXPAND.examples.map(([pattern, example]) => ({ pattern: regex(pattern), example }));
-const CRITERIA = EXPAND.criteria.map(([pattern, criteria]) => ({ pattern: regex(pattern), criteria: criteria as readonly string[] }));
-const HAS_EXAMPLE = regex(EXPAND.hasExample);
-
-const expand: Mutation = {
-  possible: (prompt) => !EXPAND.sections.some((section) => prompt.includes(section)),
-  apply(prompt) {
-    const added: [string, string[]][] = [];
-    const known = TERMS.filter(({ pattern }) => pattern.test(prompt)).slice(0, EXPAND.mostTerms);
-    if (known.length > 0) added.push(["Technical Context:", known.map(({ term, about }) => `${term}: ${about}`)]);
-    const steps = STEPS.find(({ pattern }) => pattern.test(prompt))?.steps;
-    if (steps) added.push(["Detailed Steps:", steps.map((step, i) => `${i + 1}. ${step}`)]);
-    const example = HAS_EXAMPLE.test(prompt) ? undefined : EXAMPLES.find(({ pattern }) => pattern.test(prompt))?.example;
-    if (example) added.push(["Example:", [example]]);
-    const special = CRITERIA.find(({ pattern }) => pattern.test(prompt))?.criteria ?? [];
-    const criteria = ["everything asked for is answered", "nothing is made up", ...special].slice(0, 4);
-    added.push(["Success Criteria:", criteria.map((each) => `- ${each}`)]);
-    const text = stripEnd(prompt) + added.map(([title, lines]) => `\n\n${title}\n${lines.join("\n")}`).join("");
-    return {
-      text,
-      changeDescription: `adds ${added.map(([title]) => title.slice(0, -1).toLowerCase()).join(", ")}`,
-      expectedImpact: { quality: "increase", cost: "increase", latency: "increase", reliability: "increase" },
-      metadata: { ...lengths(prompt, text), sections: added.map(([title]) => title.slice(0, -1)) },
-    };
-  },
-};
-
-const BELOW = regex(CONSTRAIN.below);
-const LIBRARY: Record<Category, readonly string[]> = CONSTRAIN.library;
-
-function unused(prompt: string, category: Category): string[] {
-  return LIBRARY[category].filter((constraint) => !prompt.includes(constraint));
-}
-
-const constrain: Mutation = {
-  possible(prompt) {
-    const present = Object.values(LIBRARY).flat().filter((constraint) => prompt.includes(constraint)).length;
-    const left = unused(prompt, classify(prompt).category).length;
-    return present + CONSTRAIN.added <= CONSTRAIN.most && left >= CONSTRAIN.added;
-  },
-  apply(prompt, category, seed) {
-    const left = unused(prompt, category);
-    if (left.length < CONSTRAIN.added) throw new SurefootError("the prompt already contains all constraints of its category");
-    const chosen = sample(`${seed}:${prompt}`, left, CONSTRAIN.added);
-    const lines = chosen.map((constraint) => `- ${constraint}`).join("\n");
-    const plain = stripEnd(prompt);
-    const text = BELOW.test(plain) ? `${plain}\n${lines}` : `${plain}\n\n${CONSTRAIN.title}\n${lines}`;
-    return {
-      text,
-      changeDescription: `adds ${CONSTRAIN.added} constraints: ${chosen.join("; ")}`,
-      expectedImpact: { quality: "increase", cost: "increase", latency: "neutral", reliability: "increase" },
-      metadata: { ...lengths(prompt, text), constraints: chosen, category },
-    };
-  },
-};
-
-const SPLITS = (["next", "and", "with"] as const).map((name) => ({ name, pattern: regex(DECOMPOSE[name]) }));
-
-interface Parts {
-  intro: string;
-  tasks: string[];
-  rest: string;
-}
-
-const SECTION = regex(DECOMPOSE.section);
-
-/** Split a prompt into an introduction, its tasks and the rest, without losing text. */
-function splitTasks(prompt: string): Parts {
-  const section = SECTION.exec(prompt);
-  const request = section ? prompt.slice(0, section.index) : prompt;
-  const rest = section ? strip(prompt.slice(section.index)) : "";
-  const lines = splitLines(strip(request));
-  const first = lines.findIndex((line) => listItems(line).length > 0);
-  const items = listItems(request);
-  if (items.length >= 2) {
-    const below = strip(lines.slice(first).filter((line) => listItems(line).length === 0).join("\n"));
-    const intro = strip(lines.slice(0, first).join("\n"));
-    return { intro, tasks: items.map(capital), rest: [below, rest].filter(Boolean).join("\n\n") };
-  }
-  for (const { name, pattern } of SPLITS) {
-    const parts = strip(request).split(pattern).map((part) => part.replace(/^[ .\n]+|[ .\n]+$/g, ""));
-    if (name === "with") {
-      const [head = "", second = ""] = parts;
-      if (parts.length === 2 && size(second) > DECOMPOSE.shortest)
-        return { intro: "", tasks: [capital(head), `Implement ${second}`], rest };
-    } else if (parts.length >= 2 && parts.length <= DECOMPOSE.most && parts.every((p) => size(p) > DECOMPOSE.shortest)) {
-      return { intro: "", tasks: parts.map(capital), rest };
-    }
-  }
-  return { intro: "", tasks: [], rest };
-}
-
-const decompose: Mutation = {
-  possible: (prompt) => !prompt.includes(DECOMPOSE.done) && splitTasks(prompt).tasks.length >= 2,
-  apply(prompt) {
-    const { intro, tasks, rest } = splitTasks(prompt);
-    const numbered = (texts: string[]) => texts.map((task, i) => `${i + 1}. ${task}`).join("\n");
-    const middle = `${DECOMPOSE.done}\n${numbered(tasks.map(ended))}\nFinish each step before the next, and join the results into one answer.`;
-    const steps = [intro, middle, rest].filter(Boolean).join("\n\n");
-    const joined = `Join these parts into one whole:\n${numbered(tasks)}\nSee that what one part gives is what the next one takes.`;
-    const text = tasks.length > 0 ? steps : prompt;
-    return {
-      text,
-      changeDescription: tasks.length > 0 ? `splits the prompt into ${tasks.length} steps` : "is simple already",
-      expectedImpact: { quality: "increase", cost: "increase", latency: "increase", reliability: "increase" },
-      metadata: {
-        ...lengths(prompt, steps),
-        subtasks: tasks.map(ended),
-        orchestrator: tasks.length > 0 ? joined : "",
-      },
-    };
-  },
-};
+const numbered = (pieces: readonly string[]) => pieces.map((piece, i) => `${i + 1}. ${piece}`).join("\n");
 
 const ALL: Record<MutationType, Mutation> = {
-  "try-catch-style": fallback,
-  "context-reduction": reduce,
-  expansion: expand,
-  "constraint-addition": constrain,
-  "task-decomposition": decompose,
+  "try-catch-style": {
+    possible: (prompt) => open(prompt) && !HAS_FALLBACK.test(prompt),
+    apply(prompt) {
+      const [kind, text] = FALLBACKS[verbGroup(prompt) ?? ""] ?? TABLES.otherFallback;
+      return {
+        text: append(prompt, text),
+        about: "says what to do where the request cannot be met",
+        more: { transformationType: kind },
+      };
+    },
+    impact: { cost: "increase", reliability: "increase" },
+  },
+  "context-reduction": {
+    possible: (prompt) => size(reduced(prompt)) <= (1 - TABLES.smallestSaving) * size(strip(prompt)),
+    apply(prompt) {
+      const text = reduced(prompt);
+      const percent = 100 * (1 - size(text) / Math.max(size(prompt), 1));
+      return {
+        text,
+        about: `leaves out ${percent.toFixed(0)} % that asks for nothing`,
+        more: { reductionPercent: percent, targetReductionAchieved: percent >= 30 },
+      };
+    },
+    impact: { cost: "decrease", latency: "decrease" },
+  },
+  expansion: {
+    possible: (prompt) => !prompt.includes(TABLES.criteriaTitle) && missing("criteria", prompt).length > 0,
+    apply(prompt) {
+      const criteria = missing("criteria", prompt);
+      return {
+        text: criteria.length > 0 ? append(prompt, `${TABLES.criteriaTitle}\n${bullets(criteria)}`) : prompt,
+        about: criteria.length > 0 ? `adds what a complete answer has: ${criteria.join("; ")}` : "has nothing to add",
+        more: { sections: criteria.length > 0 ? [TABLES.criteriaTitle.slice(0, -1)] : [] },
+      };
+    },
+    impact: { quality: "increase", cost: "increase", latency: "increase", reliability: "increase" },
+  },
+  "constraint-addition": {
+    possible(prompt) {
+      const given = WORK.flatMap(({ constraints }) => constraints).filter(({ text }) => prompt.includes(text)).length;
+      return given + TABLES.addedConstraints <= TABLES.mostConstraints && missing("constraints", prompt).length > 0;
+    },
+    apply(prompt) {
+      const chosen = missing("constraints", prompt).slice(0, TABLES.addedConstraints);
+      const lines = bullets(chosen);
+      const text = LISTED.test(stripEnd(prompt))
+        ? `${stripEnd(prompt)}\n${lines}`
+        : append(prompt, `${TABLES.constraintsTitle}\n${lines}`);
+      return {
+        text: chosen.length > 0 ? text : prompt,
+        about: chosen.length > 0 ? `adds constraints: ${chosen.join("; ")}` : "has nothing to add",
+        more: { constraints: chosen },
+      };
+    },
+    impact: { quality: "increase", cost: "increase", reliability: "increase" },
+  },
+  "task-decomposition": {
+    possible: (prompt) =>
+      tasks(prompt).length > 1 && !prompt.includes(TABLES.itemsLine) && !prompt.includes(TABLES.stepsTitle),
+    apply(prompt) {
+      const pieces = tasks(prompt);
+      const steps = `${TABLES.stepsTitle}\n${numbered(pieces.map(capital))}`;
+      const text = listItems(prompt).length > 0 ? append(prompt, TABLES.itemsLine) : steps;
+      const joined = `Join the results of these tasks into one answer:\n${numbered(pieces.map(ended))}`;
+      return {
+        text: pieces.length > 0 ? text : prompt,
+        about: pieces.length > 0 ? `asks for ${pieces.length} steps in order` : "is simple already",
+        more: { subtasks: pieces.map(ended), orchestrator: pieces.length > 0 ? joined : "" },
+      };
+    },
+    impact: { quality: "increase", cost: "increase", latency: "increase", reliability: "increase" },
+  },
 };
-
-function lengths(before: string, after: string): { originalLength: number; newLength: number } {
-  return { originalLength: size(before), newLength: size(after) };
-}

@@ -1,200 +1,27 @@
 // Generated from src/surefoot/decide/prompts by scripts/tables.py; a test fails if it is stale.
 // A pattern is [source, flags].
 
-export const MUTATIONS = [
- "try-catch-style",
- "context-reduction",
- "expansion",
- "constraint-addition",
- "task-decomposition"
-] as const;
+export const MUTATIONS = ["try-catch-style", "context-reduction", "expansion", "constraint-addition", "task-decomposition"] as const;
 
-export const CATEGORIES = [
- "CODE_GENERATION",
- "CODE_REVIEW",
- "CONTENT_WRITING",
- "MARKETING_COPY",
- "DATA_ANALYSIS",
- "GENERAL_QA",
- "CREATIVE_WRITING"
-] as const;
-
-export const METRICS = {
- "CODE_GENERATION": [
-  "correctness",
-  "types",
-  "tests"
- ],
- "CODE_REVIEW": [
-  "security",
-  "performance",
-  "readability"
- ],
- "CONTENT_WRITING": [
-  "clarity",
-  "structure",
-  "tone"
- ],
- "MARKETING_COPY": [
-  "cta",
-  "benefits",
-  "conversion"
- ],
- "DATA_ANALYSIS": [
-  "methodology",
-  "insights",
-  "visualization"
- ],
- "GENERAL_QA": [
-  "helpfulness",
-  "factuality",
-  "brevity"
- ],
- "CREATIVE_WRITING": [
-  "originality",
-  "voice",
-  "imagery"
- ]
-} as const;
+export const CATEGORIES = ["CODE_GENERATION", "CODE_REVIEW", "CONTENT_WRITING", "MARKETING_COPY", "DATA_ANALYSIS", "GENERAL_QA", "CREATIVE_WRITING"] as const;
 
 export const SIGNS = {
- "CODE_GENERATION": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:write|create|implement|build|develop|code)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:function|class|program|script|api|app|code|query)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:python|javascript|typescript|java|c\\+\\+|sql|rust|golang|html|css|react|regex|bash)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:algorithm|endpoint|database|compiler|unit tests?|data structure|recursi[\\p{L}\\p{N}_]+)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "دالة|برمج|كود|خوارزمية",
-   "ui"
-  ]
- ],
- "CODE_REVIEW": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:review|debug|fix|refactor|audit|optimi[sz]e)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,40}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:code|function|bug|program|script|query|class)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:code review|vulnerabilit[\\p{L}\\p{N}_]+|code smells?|stack trace|pull request|bug)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "مراجعة الكود|إصلاح|تصحيح",
-   "ui"
-  ]
- ],
- "CONTENT_WRITING": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:write|draft|compose|create|rewrite|edit)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:article|blog|essay|post|report|email|letter|summary|resume|cover letter|paragraph|outline|speech|itinerary)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:summari[sz]e|proofread|paraphrase|rephrase|grammar|tone)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "مقال|تدوينة|تقرير|رسالة",
-   "ui"
-  ]
- ],
- "MARKETING_COPY": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:advert[\\p{L}\\p{N}_]*|ad copy|slogan|tagline|landing page|marketing|campaign|newsletter|promot[\\p{L}\\p{N}_]+|sales page)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:brand|customers?|product description|call to action|instagram|facebook|tweet|pitch)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "إعلان|تسويق|شعار|حملة",
-   "ui"
-  ]
- ],
- "DATA_ANALYSIS": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:analy[sz]e|analysis|compare|correlat[\\p{L}\\p{N}_]+|forecast|regression|statistic[\\p{L}\\p{N}_]*|trend)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:data|dataset|sales|survey|table|csv|spreadsheet|results|metrics)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:dataset|csv|spreadsheet|excel|chart|graph|average|median|histogram|pivot|sql query)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:classify|classification|entailment|sentiment|label the)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "تحليل|بيانات|إحصاء",
-   "ui"
-  ]
- ],
- "GENERAL_QA": [
-  [
-   "(?<=\\n|(?<![^]))(?:what|who|when|where|why|how|which|is|are|does|do|can)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "\\?[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?=\\n|(?![^]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:explain|define|difference between|answer the (?:following )?question|tell me about)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "ما هو|ما هي|كيف|لماذا|اشرح",
-   "ui"
-  ]
- ],
- "CREATIVE_WRITING": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:story|poem|haiku|limerick|song|lyrics|novel|fiction|screenplay|rap|riddle|joke|fairy tale|dialogue)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:imagine|pretend|creative|character|once upon|role-?play|metaphor)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "قصة|قصيدة|رواية|شعر",
-   "ui"
-  ]
- ]
+ "CODE_GENERATION": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:write|create|implement|build|develop|code)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:function|class|program|script|api|app|code|query)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:python|javascript|typescript|java|c\\+\\+|sql|rust|golang|html|css|react|regex|bash)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:algorithm|endpoint|database|compiler|unit tests?|data structure|recursi[\\p{L}\\p{N}_]+)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["دالة|برمج|كود|خوارزمية", "ui"]],
+ "CODE_REVIEW": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:review|debug|fix|refactor|audit|optimi[sz]e)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,40}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:code|function|bug|program|script|query|class)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:code review|vulnerabilit[\\p{L}\\p{N}_]+|code smells?|stack trace|pull request|bug)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["مراجعة الكود|إصلاح|تصحيح", "ui"]],
+ "CONTENT_WRITING": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:write|draft|compose|create|rewrite|edit)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:article|blog|essay|post|report|email|letter|summary|resume|cover letter|paragraph|outline|speech|itinerary)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:summari[sz]e|proofread|paraphrase|rephrase|grammar|tone)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["مقال|تدوينة|تقرير|رسالة", "ui"]],
+ "MARKETING_COPY": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:advert[\\p{L}\\p{N}_]*|ad copy|slogan|tagline|landing page|marketing|campaign|newsletter|promot[\\p{L}\\p{N}_]+|sales page)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:brand|customers?|product description|call to action|instagram|facebook|tweet|pitch)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["إعلان|تسويق|شعار|حملة", "ui"]],
+ "DATA_ANALYSIS": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:analy[sz]e|analysis|compare|correlat[\\p{L}\\p{N}_]+|forecast|regression|statistic[\\p{L}\\p{N}_]*|trend)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:data|dataset|sales|survey|table|csv|spreadsheet|results|metrics)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:dataset|csv|spreadsheet|excel|chart|graph|average|median|histogram|pivot|sql query)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:classify|classification|entailment|sentiment|label the)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["تحليل|بيانات|إحصاء", "ui"]],
+ "GENERAL_QA": [["(?<=\\n|(?<![^]))(?:what|who|when|where|why|how|which|is|are|does|do|can)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["\\?[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?=\\n|(?![^]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:explain|define|difference between|answer the (?:following )?question|tell me about)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["ما هو|ما هي|كيف|لماذا|اشرح", "ui"]],
+ "CREATIVE_WRITING": [["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:story|poem|haiku|limerick|song|lyrics|novel|fiction|screenplay|rap|riddle|joke|fairy tale|dialogue)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:imagine|pretend|creative|character|once upon|role-?play|metaphor)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], ["قصة|قصيدة|رواية|شعر", "ui"]],
 } as const;
 
 export const TRAITS = {
- "asks-a-question": [
-  "\\?",
-  "u"
- ],
- "has-constraints": [
-  "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:must|should|at least|at most|no more than|only|exactly|do not|don't|without)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-  "ui"
- ],
- "has-examples": [
-  "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:e\\.g\\.|for example|for instance|such as|example:)",
-  "ui"
- ],
- "has-code": [
-  "```|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))def |(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))function(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|[{};][\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?=\\n|(?![^]))",
-  "u"
- ],
- "has-placeholders": [
-  "\\{[a-z_ ]+\\}|\\[[A-Z_ ]+\\]",
-  "u"
- ],
- "is-a-list": [
-  "(?<=\\n|(?<![^]))[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?:[-*•]|[\\p{Nd}]{1,2}[.)])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]",
-  "u"
- ]
+ "asks-a-question": ["\\?", "u"],
+ "has-constraints": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:must|should|at least|at most|no more than|only|exactly|do not|don't|without)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"],
+ "has-examples": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:e\\.g\\.|for example|for instance|such as|example:)", "ui"],
+ "has-code": ["```|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))def |(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))function(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|[{};][\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?=\\n|(?![^]))", "u"],
+ "has-placeholders": ["\\{[a-z_ ]+\\}|\\[[A-Z_ ]+\\]", "u"],
+ "is-a-list": ["(?<=\\n|(?<![^]))[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?:[-*•]|[\\p{Nd}]{1,2}[.)])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]", "u"],
 } as const;
 
 export const VERB_GROUPS = {
@@ -249,489 +76,72 @@ export const VERB_GROUPS = {
  "optimize": "improve",
  "optimise": "improve",
  "improve": "improve",
- "enhance": "improve"
+ "enhance": "improve",
 } as const;
 
 export const TEXT = {
- "token": [
-  "[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]",
-  "u"
- ],
- "end": [
-  "(?<=[.!?؟])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+(?=[^\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000])",
-  "u"
- ],
- "listLine": [
-  "(?<![^])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?:[-*•]|[\\p{Nd}]{1,2}[.)])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+([^\\n]+)(?=\\n?(?![^]))",
-  "u"
- ],
- "polite": [
-  "(?<![^])(?:please|kindly|can you|could you|would you|i want you to|i need you to)[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000,]+",
-  "ui"
- ],
- "word": [
-  "[\\p{L}\\p{Nl}\\p{No}]+(?:['’-][\\p{L}\\p{Nl}\\p{No}]+)*",
-  "u"
- ],
- "letters": [
-  "[\\p{L}\\p{Nl}\\p{No}]+",
-  "u"
- ],
- "space": [
-  "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+",
-  "u"
- ]
+ "token": ["[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]", "u"],
+ "end": ["(?<=[.!?؟])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+(?=[^\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000])", "u"],
+ "listLine": ["(?<![^])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?:[-*•]|[\\p{Nd}]{1,2}[.)])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+([^\\n]+)(?=\\n?(?![^]))", "u"],
+ "polite": ["(?<![^])(?:please|kindly|can you|could you|would you|i want you to|i need you to)[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000,]+", "ui"],
+ "word": ["[\\p{L}\\p{Nl}\\p{No}]+(?:['’-][\\p{L}\\p{Nl}\\p{No}]+)*", "u"],
+ "letters": ["[\\p{L}\\p{Nl}\\p{No}]+", "u"],
+ "space": ["[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+", "u"],
 } as const;
 
-export const MEASURES = {
- "names": [
-  "clear",
-  "specific",
-  "complete",
-  "robust",
-  "ordered",
-  "brief",
-  "correctness",
-  "types",
-  "tests",
-  "security",
-  "performance",
-  "readability",
-  "clarity",
-  "structure",
-  "tone",
-  "cta",
-  "benefits",
-  "conversion",
-  "methodology",
-  "insights",
-  "visualization",
-  "helpfulness",
-  "factuality",
-  "brevity",
-  "originality",
-  "voice",
-  "imagery"
- ],
- "general": [
-  "clear",
-  "specific",
-  "complete",
-  "robust",
-  "ordered",
-  "brief"
- ],
- "vague": [
-  "better",
-  "etc",
-  "good",
-  "just",
-  "maybe",
-  "nice",
-  "probably",
-  "really",
-  "some",
-  "somehow",
-  "something",
-  "stuff",
-  "thing",
-  "things",
-  "very",
-  "whatever"
- ],
- "evidence": {
-  "correctness": [
-   [
-    "edge cases?|corner cases?|empty (?:list|input|string)",
-    "ui"
-   ],
-   [
-    "handle errors?|exceptions?|error handling|invalid",
-    "ui"
-   ],
-   [
-    "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))correct[\\p{L}\\p{N}_]*|it runs|valid[\\p{L}\\p{N}_]*",
-    "ui"
-   ],
-   [
-    "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))input(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]*(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:output|gives|returns?)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-    "ui"
-   ]
-  ],
-  "types": [
-   [
-    "type annotations?|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))typed?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|type hints?|type safety",
-    "ui"
-   ],
-   [
-    "typescript|schema|interface",
-    "ui"
-   ],
-   [
-    "wrong type|data types?",
-    "ui"
-   ]
-  ],
-  "tests": [
-   [
-    "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))unit tests?|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))test cases?|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))tests?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-    "ui"
-   ],
-   [
-    "coverage|assert",
-    "ui"
-   ],
-   [
-    "edge cases?",
-    "ui"
-   ]
-  ],
-  "security": [
-   [
-    "secur[\\p{L}\\p{N}_]+|vulnerabilit[\\p{L}\\p{N}_]+",
-    "ui"
-   ],
-   [
-    "injection|sanitiz[\\p{L}\\p{N}_]+|authenticat[\\p{L}\\p{N}_]+|permission",
-    "ui"
-   ],
-   [
-    "severity",
-    "ui"
-   ]
-  ],
-  "performance": [
-   [
-    "performance|efficien[\\p{L}\\p{N}_]+|fast[\\p{L}\\p{N}_]*|slow[\\p{L}\\p{N}_]*",
-    "ui"
-   ],
-   [
-    "complexity|memory|latency",
-    "ui"
-   ],
-   [
-    "costs? in|measure",
-    "ui"
-   ]
-  ],
-  "readability": [
-   [
-    "readab[\\p{L}\\p{N}_]+|naming|clean",
-    "ui"
-   ],
-   [
-    "comment|document[\\p{L}\\p{N}_]*",
-    "ui"
-   ],
-   [
-    "corrected lines|structure",
-    "ui"
-   ]
-  ],
-  "clarity": [
-   [
-    "clear[\\p{L}\\p{N}_]*|simple|plain|easy to follow",
-    "ui"
-   ],
-   [
-    "main point|summary",
-    "ui"
-   ],
-   [
-    "below [\\p{Nd}]+ words|short (?:sentences|paragraphs)|sentences below",
-    "ui"
-   ]
-  ],
-  "structure": [
-   [
-    "headings?|sections?|outline|structure[\\p{L}\\p{N}_]*",
-    "ui"
-   ],
-   [
-    "paragraphs?|introduction|conclusion|summary",
-    "ui"
-   ],
-   [
-    "bullet|numbered|list|steps",
-    "ui"
-   ]
-  ],
-  "tone": [
-   [
-    "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))tone(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|formal|informal|friendly|professional",
-    "ui"
-   ],
-   [
-    "audience|readers?|beginners?|new to",
-    "ui"
-   ],
-   [
-    "style|voice|jargon",
-    "ui"
-   ]
-  ],
-  "cta": [
-   [
-    "call to action|sign up|subscribe|buy now|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))act now(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-    "ui"
-   ],
-   [
-    "reason to act|click|order|contact",
-    "ui"
-   ]
-  ],
-  "benefits": [
-   [
-    "benefits?|value|advantage",
-    "ui"
-   ],
-   [
-    "customers?|users?|audience|one kind of",
-    "ui"
-   ],
-   [
-    "problem|need|pain",
-    "ui"
-   ]
-  ],
-  "conversion": [
-   [
-    "convert|conversion|persuasive|convinc[\\p{L}\\p{N}_]+",
-    "ui"
-   ],
-   [
-    "number or a quote|testimonial|proof|evidence",
-    "ui"
-   ],
-   [
-    "headline|hook|attention|active voice",
-    "ui"
-   ]
-  ],
-  "methodology": [
-   [
-    "method[\\p{L}\\p{N}_]*|approach|assumptions?",
-    "ui"
-   ],
-   [
-    "statistic[\\p{L}\\p{N}_]*|regression|test|model|compare",
-    "ui"
-   ],
-   [
-    "missing values|sample|uncertaint[\\p{L}\\p{N}_]+|confidence",
-    "ui"
-   ]
-  ],
-  "insights": [
-   [
-    "insights?|findings?|conclusions?|trends?",
-    "ui"
-   ],
-   [
-    "recommend[\\p{L}\\p{N}_]*|next steps?|explain why|because",
-    "ui"
-   ],
-   [
-    "most important|key|top [\\p{L}\\p{N}_]+",
-    "ui"
-   ]
-  ],
-  "visualization": [
-   [
-    "charts?|graphs?|plot|visuali[sz][\\p{L}\\p{N}_]+",
-    "ui"
-   ],
-   [
-    "tables?|diagram|histogram",
-    "ui"
-   ],
-   [
-    "would show|axis|legend",
-    "ui"
-   ]
-  ],
-  "helpfulness": [
-   [
-    "example|for instance|step",
-    "ui"
-   ],
-   [
-    "practical|how to|explain|why",
-    "ui"
-   ],
-   [
-    "everything asked|answer in",
-    "ui"
-   ]
-  ],
-  "factuality": [
-   [
-    "sources?|cite|reference|evidence",
-    "ui"
-   ],
-   [
-    "not certain|uncertain[\\p{L}\\p{N}_]*|nothing is made up|facts?|accurate",
-    "ui"
-   ],
-   [
-    "date|year|number|[\\p{Nd}]{3,}",
-    "ui"
-   ]
-  ],
-  "brevity": [
-   [
-    "below [\\p{Nd}]+ words|at most|no more than|fewer than|less than",
-    "ui"
-   ],
-   [
-    "brief[\\p{L}\\p{N}_]*|short[\\p{L}\\p{N}_]*|concise[\\p{L}\\p{N}_]*|one sentence|in the first sentence",
-    "ui"
-   ],
-   [
-    "only|just the",
-    "ui"
-   ]
-  ],
-  "originality": [
-   [
-    "original[\\p{L}\\p{N}_]*|unique|unusual|surpris[\\p{L}\\p{N}_]+",
-    "ui"
-   ],
-   [
-    "worn-out|clich|avoid",
-    "ui"
-   ],
-   [
-    "twist|unexpected|imagine|weird|zany",
-    "ui"
-   ]
-  ],
-  "voice": [
-   [
-    "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))voice(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|narrator|first person|point of view",
-    "ui"
-   ],
-   [
-    "tone|style|character|dialogue",
-    "ui"
-   ],
-   [
-    "feel[\\p{L}\\p{N}_]*|emotion[\\p{L}\\p{N}_]*|angry|happy|funny",
-    "ui"
-   ]
-  ],
-  "imagery": [
-   [
-    "image[\\p{L}\\p{N}_]*|senses?|vivid|scene",
-    "ui"
-   ],
-   [
-    "metaphor|simile|symbol",
-    "ui"
-   ],
-   [
-    "describ[\\p{L}\\p{N}_]+|concrete|colou?r|sound|smell",
-    "ui"
-   ]
-  ]
- },
- "binding": [
-  "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:must|should|only|exactly|at least|at most|fewer|less than|more than|no more|without|do not|don't|avoid|never|always)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-  "ui"
- ],
- "detail": [
-  "[\\p{Nd}]+|\"[^\"]{2,}\"|“[^”]{2,}”|'[^']{3,}'|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[A-Z][a-z]+ [A-Z][a-z]+|\\{[a-z_]+\\}",
-  "u"
- ],
- "parts": [
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:example|for instance|e\\.g\\.|such as)",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:success criteria|criteria|goal|purpose|so that)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:context|background|given|you are|acting as|as an? [\\p{L}\\p{N}_]+,)",
-   "ui"
-  ],
-  [
-   "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:format|json|table|bullet|list|paragraphs?|words|sentences|answer with|respond)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-   "ui"
-  ]
- ],
- "wayOut": [
-  "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))if (?:[^.]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:cannot|can't|not possible|difficult[\\p{L}\\p{N}_]*|unsure|not certain|missing)|you run into)|workaround|alternatives?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-  "ui"
- ],
- "steps": [
-  "(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:first|then|next|finally|step [\\p{Nd}]|in order)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))",
-  "ui"
- ]
+export const LINT = {
+ "terms": ["subject", "details", "input", "wording"],
+ "requests": "act adapt add advise alter analyse analyze annotate answer append apply arrange ask assess assume brainstorm break build calculate categorise categorize change check choose cite classify code collect combine come compare complete compose compute condense consider construct continue contrast convert correct count create debug decide deduce define delete demonstrate derive describe design detail detect determine develop diagnose differentiate discuss distinguish divide do don't draft draw drop edit eliminate enhance estimate evaluate examine expand explain extract fill filter find fix format formulate generate give group guess help highlight how identify illustrate imagine implement improve include infer insert interpret introduce invent investigate judge keep label let link list make map mark match mention modify multiply name normalise normalize offer optimise optimize order organise organize outline paraphrase parse perform pick plan play point predict prefer prepare prioritise prioritize produce pronounce proofread propose prove provide put raise rank rate read recall recommend reduce refactor remove rename repair rephrase replace reply report respond restate return reverse review rewrite role-play round say schedule select sell sequence set share shorten show simplify sketch solve sort specify spell split start state subtract suggest summarise summarize suppose tabulate take tell test think transform translate turn update use verify visualise visualize write",
+ "questions": "are can could did do does has have how is may should was were what when where which who whom whose why will would",
+ "common": "a about above after again all also although am an and any are as at be because been before being below between both but by can cannot could did do does doing down each either else every few for from further had has have having he her here hers him his how however i if in into is it its itself just least let like many may me might more most much must my neither no nor not now of off on once only or other our out over own per please shall she should so some still such than that the their them then there these they this those through thus to together too toward under until up upon us very via was we well were what when where whether which while who whom whose why will with within without would yet you your yours",
+ "vague": "anything etc good great interesting maybe nice perhaps possibly probably really several some somehow someone something stuff thing things very whatever",
+ "generic": "academic according accuracy accurat achiev act activ actual add additional advic ai analysi analyz annotation answer approach appropriat argument ask aspect assistant assum assumption attention audienc avoid awar background bad bas basic begin behav behavior behaviour benefit best best-practic better bit body bold book brand breath brief broad bullet business call car career careful cas category caution certain chang chart chat check choos cit clarity clean clear client cod com command comment communicat complet comprehensiv concept concis conclud conclusion concret condition confidenc confident confirm consider consistent constraint consultant content context contribut convinc cor correct cost cover coverag creat creativ credibl criteria critical csv current customer data databas deep defin deliver depth describ description design detail develop dialogu differenc different difficult difficulty direct discuss do document domain doubl easi easy edg edit effectiv efficient elegant emotion emotional emphasi end engag ensur error everyon everyth evidenc exact exampl excellent exception exist expect experienc expert expertis explain explanation explicit express fact factor factual fail fall familiar famous featur feedback feel fin final find finish first fit fix focus follow form formal format formula friend ful full function general generat get giv given go goal good grammar great guess guid guidelin hallucinat handl happen happy hard hav head headlin helpful helpfulness hesitat high high-quality highlight html idea identify imag imagery imagination important improv includ industry info inform information input insight instruction interest invent issu item jargon job json judg junior keep key kind know knowledg known languag last later layout learn left length let level limit limitation lin list literatur littl logic logical long look mad main maintain maintainabl mak man manner many markdown master material matter maximum mean measur mention messag metaphor method methodology minimum miss mistak model moment most mov multipl nam natural necessary need never new next nic non normal not noth notic number objectiv obvious okay one open optimal optimiz option order organis organiz original other outlin output outright overall own paragraph part particular peopl perfect perform performanc permission person perspectiv persuasiv phras piec plac plain plan play point polit possib possibl practic practical precis precision prefer present previous principl problem process produc product professional professor prompt proper provid purpos quality question quick quot random rank rat read readability readabl reader real reason reasonabl recommend recommendation refer referenc relevant reliabl remember remov rep repeat report request requir requirement research respond respons rest result return review rewrit right rol rul run sam sampl say scen section secur security see senior sens sentenc serious set severity shar short should show sid sign similar simp simpl singl situation skill slow small solid solution solv somehow someon someth sourc speak special specialist specific specifical standard start stat statement statistic step step-by-step stick strong structur stuff styl subject success suggest suggestion suitabl summary support sur surpris system tabl tak talk task technical techniqu tell term test text thing think third thorough thought throughout tim tip titl today ton tool top topic total touch tru try two typ uncertain uncertainty understand unit unsur updat use used useful user valid valu variabl various vivid voic vulnerability want way whatever whol wid word work workaround world world-class writ written wrong xml yaml year yes",
+ "asking": "act adapt add advis alter analys analyz annotat answer app append arrang ask assess assum brainstorm break build calculat categoris categoriz chang check choos cit classify cod collect com combin compar complet compos comput condens consider construct continu contrast convert correct count creat debug decid deduc defin delet demonstrat deriv describ design detail detect determin develop diagnos differentiat discuss distinguish divid do don't draft draw drop edit eliminat enhanc estimat evaluat examin expand explain extract fill filter find fix format formulat generat giv group guess help highlight how identify illustrat imagin implement improv includ infer insert interpret introduc invent investigat judg keep label let link list mak map mark match mention modify multip nam normalis normaliz offer optimis optimiz order organis organiz outlin paraphras pars perform pick plan play point predict prefer prepar prioritis prioritiz produc pronounc proofread propos prov provid put rais rank rat read recall recommend reduc refactor remov renam rep repair rephras replac report respond restat return revers review rewrit role-play round say schedul select sell sequenc set shar shorten show simplify sketch solv sort specify spell split start stat subtract suggest summaris summariz suppos tabulat tak tell test think transform translat turn updat use verify visualis visualiz writ",
+ "patterns": {"word": ["[\\p{L}\\p{Nl}\\p{No}]+(?:['’-][\\p{L}\\p{Nl}\\p{No}]+)*", "u"], "quoted": ["```[^]*?```|`[^`\\n]+`|\"[^\"\\n]{2,}\"|“[^”\\n]{2,}”|(?<![\\p{L}\\p{N}_])'[^'\\n]{2,}'(?![\\p{L}\\p{N}_])", "u"], "number": ["(?<![\\p{L}\\p{N}_.])[-+]?[\\p{Nd}][\\p{Nd}.,:/-]*", "u"], "identifier": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[\\p{L}\\p{N}_]+(?:[._][\\p{L}\\p{N}_]+)+(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[a-z]+[A-Z][\\p{L}\\p{N}_]*(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[\\p{L}\\p{N}_]+\\([^)\\n]*\\)", "u"], "refers": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:it|its|they|them|their|he|she|him|his|her|this|these)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "pointsDown": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:this|these|following|below|attached|given|text|passage)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|:[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?=\\n?(?![^]))", "ui"], "marker": ["(?<![^])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*(?:[-*•>]|[\\p{Nd}]{1,2}[.)])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+", "u"], "wanted": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:(?:can|could|would|will) you|i(?:'d| would)? (?:want|need|like|wish)|you (?:need|have|should|must|are (?:asked|to))|your task|the task is|we need|task:)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "opening": ["(?:using|given|based|for|in|with|if|from|as|on|after|before|when|without|assuming|consider[\\p{L}\\p{N}_]*)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "broken": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:a|an|the|my|your|our|their|every) (?:a|an|the|of|and|or|is|are|was|to|in|on|at|for|from|with|by|if|because|than)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:of|to|in|on|at|for|from|with|by|and|or|than) (?:of|and|or|is|are|was|were|than|because)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:a|an|the|my|your|our|their|every|of|to|from|with|and|or|than)[.!?]?(?=\\n?(?![^]))|(?<![^])(?:of|and|or|than) ", "u"], "persona": ["(?:you are|you're|act as|as an?) ", "ui"], "lower": ["(?<=[a-z][.!?]) [a-z]", "u"], "upper": ["(?:(?<![^])|(?<=[a-z][.!?]) )[A-Z]", "u"], "possessive": ["['’]s?(?=\\n?(?![^]))", "u"], "breaks": ["[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*\\n[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*|(?<=[.!?])[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+", "u"], "stems": [[["ies(?=\\n?(?![^]))", "u"], "y"], [["(ss|x|z|ch|sh)es(?=\\n?(?![^]))", "u"], "$1"], [["(?<![su])s(?=\\n?(?![^]))", "u"], ""], [["(?:ing|ed|ly)(?=\\n?(?![^]))", "u"], ""], [["e(?=\\n?(?![^]))", "u"], ""]]},
 } as const;
 
-export const SCORE = {
- "own": 0.5,
- "full": 0.8,
- "general": {
-  "CODE_GENERATION": [
-   0.1,
-   0.2,
-   0.25,
-   0.2,
-   0.1,
-   0.15
-  ],
-  "CODE_REVIEW": [
-   0.15,
-   0.2,
-   0.15,
-   0.2,
-   0.15,
-   0.15
-  ],
-  "CONTENT_WRITING": [
-   0.2,
-   0.2,
-   0.25,
-   0.05,
-   0.2,
-   0.1
-  ],
-  "MARKETING_COPY": [
-   0.2,
-   0.25,
-   0.1,
-   0.05,
-   0.05,
-   0.35
-  ],
-  "DATA_ANALYSIS": [
-   0.1,
-   0.25,
-   0.2,
-   0.15,
-   0.2,
-   0.1
-  ],
-  "GENERAL_QA": [
-   0.25,
-   0.15,
-   0.1,
-   0.1,
-   0.05,
-   0.35
-  ],
-  "CREATIVE_WRITING": [
-   0.2,
-   0.25,
-   0.2,
-   0.0,
-   0.05,
-   0.3
-  ]
- }
+export const KINDS = [
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:resume|résumé|curriculum vitae|cv)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["start every point under a job with a verb and name the result", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))verb", "ui"]], ["put [brackets] around anything I still have to fill in", ["\\[|placeholder", "ui"]], ["keep the most recent position first", ["recent|chronolog", "ui"]]], "criteria": [["separate sections for experience, education and skills", ["sections?", "ui"]], ["the points that matter most for the job I am applying for come first", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))job(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:review|debug|fix|refactor|audit|find the bug|optimi[sz]e|improve)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:code|function|bug|program|script|query|class|snippet|method|loop|error)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["quote the line that each remark is about", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))lines?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]], ["rank the problems by severity", ["sever|rank|priorit", "ui"]], ["do not change behaviour that was not asked about", ["behaviou?r", "ui"]]], "criteria": [["each problem with its cause, not only its symptom", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))cause", "ui"]], ["the corrected code", ["correct(?:ed|ion)", "ui"]], ["a test that fails before the change and passes after it", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))tests?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:write|create|implement|build|develop|code|generate|make|need|want)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,80}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:function|class|program|script|api|app|code|query|regex|regular expression|algorithm|endpoint|module|method|component|unit tests?)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:python|javascript|typescript|java|c\\+\\+|sql|rust|golang)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:function|program|script|code|class|query|method|solution)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["state the assumptions about the input in one comment", ["assum", "ui"]], ["use the standard library unless I name another one", ["librar|package|import", "ui"]], ["handle empty and invalid input", ["empty|invalid|edge case|error", "ui"]]], "criteria": [["complete code that runs as it is, with its imports", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))imports?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]], ["tests for the normal case and the edge cases", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))tests?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]], ["the time and memory it needs as the input grows", ["complexity|O\\(", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:advert[\\p{L}\\p{N}_]*|ad copy|slogan|tagline|landing page|marketing|campaign|newsletter|sales page|product description|call to action)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["claim nothing about the product that is not stated above", ["claim|invent|made up|make up", "ui"]], ["name benefits before features", ["benefit", "ui"]], ["speak to one kind of customer", ["customer|audience|reader|for (?:beginners|people)", "ui"]]], "criteria": [["one message that a reader remembers", ["message", "ui"]], ["a clear next step for the reader", ["call to action|sign[^\\n]?up|next step", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:email|e-mail|letter|message to|reply to|invitation|memo)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["say in the first sentence what it is about", ["first sentence|subject line", "ui"]], ["put [brackets] around any name or date that I have not given", ["\\[|placeholder", "ui"]], ["keep the tone polite and direct", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))tone(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|polite|formal|friendly|persuasive|firm", "ui"]]], "criteria": [["a subject line, a greeting and a closing", ["subject line|greeting", "ui"]], ["exactly one clear request or message", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))request(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))translat[\\p{L}\\p{N}_]+|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:in|into|to) (?:french|german|spanish|italian|english|chinese|japanese|arabic|portuguese|russian|korean)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["keep names, numbers and formatting as they are", ["names", "ui"]], ["keep the register of the original", ["register|formal|tone", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:summari[sz]e|summary|tl;?dr|condense|key points)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["use only what the text says", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))only(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]], ["keep names, numbers and dates exact", ["numbers|dates", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:rewrite|rephrase|paraphrase|proofread|edit|grammar|correct the|reword|polish)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["keep the meaning of every sentence", ["meaning", "ui"]], ["leave names, numbers and quotations unchanged", ["names|numbers", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:poem|haiku|limerick|sonnet|song|lyrics|rap|verse|acrostic)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["prefer concrete images to abstract words", ["image", "ui"]], ["avoid worn-out phrases", ["clich|worn-out", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:story|novel|fiction|screenplay|fairy tale|fable|plot|scene|dialogue)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["show what people feel by what they do", ["feel|emotion", "ui"]], ["avoid worn-out phrases", ["clich|worn-out", "ui"]], ["let the ending follow from what came before", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))end(?:ing|s)?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]]], "criteria": [["someone who wants something and what stands in the way", ["conflict|want", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:itinerary|travel plan|plan (?:a|an|my|our|the|for)|schedule|meal plan|workout|lesson plan|roadmap)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["give each entry a time or a duration", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))times?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|hours?|minutes?|duration", "ui"]], ["say which entries can be left out", ["left out|optional|skip", "ui"]]], "criteria": [["entries in the order in which they happen", ["order", "ui"]], ["what has to be booked or bought before", ["book|buy|shopping", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:recipe|cook|bake|dish)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["give amounts in grams and millilitres", ["grams?|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))cups?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|amounts?", "ui"]], ["number the steps", ["number|step", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:analy[sz]e|analysis|correlat[\\p{L}\\p{N}_]+|forecast|regression|statistic[\\p{L}\\p{N}_]*|trend)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:data|dataset|sales|survey|table|csv|spreadsheet|results|metrics)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:dataset|csv|spreadsheet|histogram|pivot table)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["name the method and what it assumes", ["method|assum", "ui"]], ["give every conclusion with the number behind it", ["conclusion", "ui"]], ["say what the data cannot show", ["cannot show|limit", "ui"]]], "criteria": [["the most important finding first", ["important", "ui"]], ["how missing and unusual values were treated", ["missing", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:article|blog|essay|post|report|speech|outline|cover story|wikipedia page)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["open with the main point", ["main point|open(?:ing)? with|begin with", "ui"]], ["state nothing as a fact that you are not sure of", ["fact|accura|sources?", "ui"]], ["use short paragraphs", ["paragraph", "ui"]]], "criteria": [["one line of argument that the reader can follow", ["argument", "ui"]], ["an ending that says what follows from it", ["conclu|ending", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:compare|comparison|differences? between|versus|vs\\.?|pros and cons|better than)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["apply the same criteria to each side", ["criteria", "ui"]], ["say for whom each choice is the better one", ["for whom|recommend", "ui"]]], "criteria": [["the difference that matters most comes first", ["most", "ui"]], ["a recommendation with its reason", ["recommend", "ui"]]]},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:calculate|compute|solve|equation|integral|derivative|probability|percent[\\p{L}\\p{N}_]*|how (?:many|much|far|long|old))(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|[\\p{Nd}][\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*[-+*/^=][\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*[\\p{Nd}]", "ui"], "constraints": [["show each step of the calculation", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))steps?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|show", "ui"]], ["give the unit with the result", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))units?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|round|decimal", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:puzzle|riddle|logic[\\p{L}\\p{N}_]*|tells? the truth|lies|deduce|infer|who is the|if all|premise)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["use every statement that is given", ["every statement", "ui"]], ["say which statement each conclusion follows from", ["follows", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:suggest|brainstorm|ideas?|come up with|list|name|give me|recommend)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:[\\p{Nd}]+|some|several|few|two|three|four|five|ten|ideas?|ways|names|titles|tips|questions|books|movies|songs|reasons|examples)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["make the items clearly different from each other", ["different", "ui"]], ["say in a few words why each one fits", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))why(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|reason", "ui"]]], "criteria": []},
+ {"sign": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:explain|describe|why|how (?:do|does|did|can|to|is|are)|what (?:is|are) (?:a|an|the)|tell me about|define)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"], "constraints": [["define a technical term where it first appears", ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))defin|terms?(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|jargon", "ui"]], ["say where experts disagree or where you are not certain", ["uncertain|certain|disagree|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))sure(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))", "ui"]]], "criteria": [["the short answer first, then the reasons", ["first", "ui"]], ["what it is often confused with", ["confus", "ui"]]]},
+] as const;
+
+export const MUTATION_TABLES = {
+ "cue": ["(?:\\n|(?<![^]))[ \\t]*(?:answer|output|response|result|solution|reply|a)[ \\t]*:[ \\t]*(?=\\n?(?![^]))", "ui"],
+ "strict": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))nothing else(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))no other (?:words|text)|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:only|just) (?:with|the|one|respond|answer|reply|output)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:entire|whole) (?:response|output|reply|answer)|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))in (?:one|a single) word(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))do not (?:say|add|include|explain)|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))repeat the (?:request|prompt)|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))word for word(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))exactly (?:one|two|three|[\\p{Nd}]+)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))|(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))without (?:any )?explanation", "ui"],
+ "hasFallback": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))if (?:you|this|that|it|any|part|something|a condition|information|there)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^.\\n]{0,60}(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:can't|cannot|can not|not possible|unable|difficult[\\p{L}\\p{N}_]*|isn't|unsure|not (?:sure|certain|clear)|missing|no answer)", "ui"],
+ "fallbacks": {"fix": ["fix-with-fallback", "If something needed for this is missing, say what you assumed instead."], "create": ["create-with-alternatives", "If part of this is not possible, say which part and why, and do the rest."], "analyse": ["analyze-with-partial", "If something cannot be determined from what is given, say what is missing."]},
+ "otherFallback": ["general-with-explanation", "If information is missing, say what is missing instead of guessing."],
+ "fillers": ["(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?:as you (?:may )?know|it is (?:important|worth) (?:to note|noting) that|obviously|of course|needless to say|to be honest|just|really|actually|simply|kind of|sort of)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))(?!['’-]),?[ \\t]*", "ui"],
+ "requests": ["(?<![^])(?:(?:hi|hello|hey)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[^.!?\\n]{0,40}[.!,][\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*)?(?:i would like you to|i'd like you to|i want you to|i need you to|please|kindly)[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+", "ui"],
+ "protected": ["```[^]*?(?:```|(?![^]))|`[^`\\n]*`|\"[^\"\\n]*\"|“[^”\\n]*”|(?<![\\p{L}\\p{N}_])'[^'\\n]*'(?![\\p{L}\\p{N}_])|\\{[^}\\n]*\\}|https?://[^\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+", "u"],
+ "order": ["(?<![^])(?:first|then|next|finally|after that|afterwards|lastly|also|second|third)(?:(?<=[\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_]))[,\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*", "ui"],
+ "listed": ["Constraints:\\n(?:- [^\\n]*\\n?)+(?![^])", "u"],
+ "shortest": 10,
+ "smallestSaving": 0.05,
+ "mostTasks": 8,
+ "addedConstraints": 2,
+ "mostConstraints": 4,
+ "constraintsTitle": "Constraints:",
+ "criteriaTitle": "A complete answer has:",
+ "itemsLine": "Work through the list above in order, one item at a time.",
+ "stepsTitle": "Work through these steps in order:",
 } as const;
 
 export const TOKEN_COST = 0.002 as const;

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
-from surefoot.cli.options import EnvArgs, EnvBackend, EnvName, Settings, Threads, at_least_one
+from surefoot.cli.options import EnvArgs, EnvBackend, EnvName, Settings, at_least_one
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -48,7 +48,6 @@ class BenchArgs:
     """Preset to start from instead of the environment's."""
     env_arg: EnvArgs = ()
     env_backend: EnvBackend = "auto"
-    threads: Threads = 1
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -68,7 +67,7 @@ class BenchArgs:
             env_backend=self.env_backend,
         )
         make, spec = args.resolve()
-        pin_threads(self.threads)
+        pin_threads()
         training = Training(spec, make=make)
         try:
             with _progress(spec.env) as watch:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import Threads
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -34,6 +33,10 @@ def read_graph(name: str) -> Graph:
     # A name without a suffix is meant as a template; `template` suggests the nearest one.
     is_template = name in NAMES or not Path(name).suffix
     return template(name) if is_template and not Path(name).exists() else load_graph(name)
+
+
+# Ticks between checkpoints of --keep: a second or a few.
+KEEP_EVERY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +97,8 @@ class GraphRunArgs:
     """Outputs to print during the run; interpreter only."""
     keep: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Directory of checkpoints. Continues exactly from an existing one; Ctrl-C saves and stops. Interpreter only."""
-    keep_every: int = 1000
-    """Ticks between checkpoints."""
     trust: bool = False
     """Allow code nodes to run. Read them first: `surefoot graph check` prints them."""
-    threads: Threads = 1
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -109,9 +109,9 @@ class GraphRunArgs:
 
         if self.watch and self.engine != "interpreter":
             raise Usage("--watch needs --engine interpreter")
-        if self.keep is not None and (self.engine != "interpreter" or self.keep_every < 1 or self.watch):
-            raise Usage("--keep needs --engine interpreter, a --keep-every of at least 1, and no --watch")
-        pin_threads(self.threads)
+        if self.keep is not None and (self.engine != "interpreter" or self.watch):
+            raise Usage("--keep needs --engine interpreter and no --watch")
+        pin_threads()
         options = {"total_steps": self.steps, "seed": self.seed, "path": self.path}
         settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         kinds = {"compiled": Compiled, "interpreter": Interpreter, "queues": QueueEngine}
@@ -130,7 +130,7 @@ class GraphRunArgs:
         if self.keep is not None:
             from surefoot.graph.run.snapshot import run_and_keep
 
-            return run_and_keep(engine, self.keep, self.keep_every, say=print)
+            return run_and_keep(engine, self.keep, KEEP_EVERY, say=print)
         if not self.watch:
             return engine.run()
         from surefoot.graph.run.live_values import run_and_print

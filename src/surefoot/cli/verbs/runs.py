@@ -76,6 +76,10 @@ class EvalArgs:
         return 0
 
 
+# Steps after which an episode that does not end is stopped.
+LONGEST = 1000
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlayArgs:
     """Play episodes with a run's policy: show them in the terminal and save them as a GIF.
@@ -95,8 +99,6 @@ class PlayArgs:
     """Seed of the episodes."""
     fps: int = 30
     """Frames per second."""
-    longest: int = 1000
-    """Stop an episode after this many steps."""
     env: CodeEnv = None
 
     def run(self) -> int:
@@ -113,7 +115,7 @@ class PlayArgs:
             self.episodes,
             seed=self.seed,
             deterministic=not self.stochastic,
-            longest=self.longest,
+            longest=LONGEST,
         )
         world.close()
         if sys.stdout.isatty():

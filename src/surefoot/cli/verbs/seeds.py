@@ -62,29 +62,25 @@ def train_seeds(args: TrainArgs, spec: RunSpec) -> int:
 def command_for(args: TrainArgs, seed: int, name: str) -> list[str]:
     """Return the command that trains one seed; the directory of runs is inherited as $SUREFOOT_RUNS."""
     command = [sys.executable, "-m", "surefoot", "train", args.env, "--seed", str(seed), "--name", name]
-    command += ["--display", "quiet", "--env-backend", args.env_backend, "--threads", str(args.threads)]
+    command += ["--display", "quiet", "--env-backend", args.env_backend]
     # Parallel seeds occupy the cores, so environment workers would only slow them down.
-    workers = "0" if args.jobs > 1 and args.env_workers in (None, "auto") else args.env_workers
+    chosen = [text.partition("=")[2] for text in args.set if text.startswith("workers=")]
+    settings = [text for text in args.set if not text.startswith("workers=")]
+    settings += ["workers=0"] if args.jobs > 1 and chosen in ([], ["auto"]) else [f"workers={x}" for x in chosen]
     for option, value in (
-        ("--env-workers", workers),
         ("--steps", args.steps),
         ("--config", args.config),
         ("--preset", args.preset),
         ("--from", args.from_run),
-        ("--eval-every", args.eval_every),
-        ("--eval-episodes", args.eval_episodes),
-        ("--checkpoint-every", args.checkpoint_every),
         ("--rollout-workers", None if args.rollout_workers == "here" else args.rollout_workers),
         ("--doctor", None if args.doctor == "on" else args.doctor),
         ("--telemetry", None if args.telemetry == "on" else args.telemetry),
-        ("--record-minibatches", args.record_minibatches or None),
         ("--ppo-log", args.ppo_log and args.ppo_log.with_stem(f"{args.ppo_log.stem}-s{seed}")),
     ):
         command += [] if value is None else [option, str(value)]
-    for option, texts in (("--set", args.set), ("--env-arg", args.env_arg), ("--track", args.track)):
+    for option, texts in (("--set", settings), ("--env-arg", args.env_arg), ("--track", args.track)):
         for text in texts:
             command += [option, text]
-    command += ["--overlap"] * args.overlap + ["--insecure-cluster"] * args.insecure_cluster
     return command
 
 

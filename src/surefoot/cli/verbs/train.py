@@ -43,7 +43,10 @@ class TrainArgs:
     """Environment steps to train for in total (default: the preset's)."""
     seed: options.OptionalSeed = None
     set: options.Settings = ()
-    """Change a setting, such as lr=3e-4 or net_arch=128,128; repeatable. Names of SB3, CleanRL and RL Zoo are accepted."""
+    """Change a setting, such as lr=3e-4 or net_arch=128,128; repeatable. Names of SB3, CleanRL and RL Zoo are accepted. Also
+    eval_every=STEPS (0: never), eval_episodes=10, checkpoint_every=STEPS, workers=auto|0|N (processes that step
+    environments), overlap=true (collect with --rollout-workers during the update), insecure_cluster=true (a Ray cluster
+    without token authentication: anyone who can reach it can run code on it) and record_minibatches=RATE."""
     config: Path | None = None
     """YAML file of settings: flat, or in the format of RL Zoo with one entry per environment."""
     preset: str | None = None
@@ -52,35 +55,22 @@ class TrainArgs:
     """Start with the weights of this run. Counters, schedules and the optimizer start fresh."""
     env_arg: options.EnvArgs = ()
     env_backend: options.EnvBackend = "auto"
-    env_workers: options.EnvWorkers = None
     rollout_workers: Annotated[str, tyro.conf.arg(metavar="here|local:N|ray:N@ADDRESS")] = "here"
     """Where rollouts are collected: in this process, in N local processes, or by N actors of a Ray cluster (ADDRESS is
     auto, host:port, or here to start Ray on this machine). The environments are divided among them; the batch is the same."""
-    overlap: bool = False
-    """Collect the next rollout with --rollout-workers during the update; every rollout is then one policy version old."""
-    insecure_cluster: bool = False
-    """Allow a Ray cluster without token authentication. Anyone who can reach such a cluster can run code on it."""
     ddp: bool = False
     """Divide learning among the processes of torchrun: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp"""
     seeds: int = 1
     """Number of seeds to train (seed, seed + 1, …); prints the interquartile mean of their scores and its interval."""
     jobs: int = 1
     """Seeds to train in parallel, each in its own process."""
-    eval_every: int | None = None
-    """Environment steps between evaluations (default: ten evaluations per run; 0 disables them)."""
-    eval_episodes: int | None = None
-    """Episodes per evaluation, deterministic, on separate seeds (default: 10)."""
-    checkpoint_every: int | None = None
-    """Environment steps between checkpoints (default: twenty checkpoints per run)."""
     name: options.NewRunName = None
     display: options.Display = "auto"
     track: options.Track = ()
     telemetry: Literal["on", "off"] = "on"
     """Whether to write telemetry.ndjson, and from it the report. The tools of --track get all metrics in any case."""
-    record_minibatches: options.RecordMinibatches = 0.0
     ppo_log: options.PpoLog = None
     doctor: options.DoctorMode = "on"
-    threads: options.Threads = 1
     dry_run: bool = False
     """Print the settings that would be used, and exit."""
 
@@ -88,7 +78,8 @@ class TrainArgs:
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         options.at_least_one(seeds=self.seeds, jobs=self.jobs)
-        recording, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
+        of_run, _ = options.split_settings(options.RunOptions, self.set)
+        recording, act = telemetry_options(self.telemetry, of_run.record_minibatches), self.doctor == "act"
         make, spec = self.resolve()
         if act:
             from surefoot.train.diagnose.auto_recover import RETAINED_CHECKPOINTS
@@ -105,10 +96,10 @@ class TrainArgs:
         from surefoot.train.device import pin_threads
         from surefoot.train.run import create_run
 
-        pin_threads(self.threads)
+        pin_threads()
         if self.ddp:
             return _train_ddp(self, spec, make)
-        training = training_of(spec, make, insecure=self.insecure_cluster)
+        training = training_of(spec, make, insecure=of_run.insecure_cluster)
         if self.from_run is not None:
             from surefoot.train.rundir.initialize_from import adopt
 
@@ -139,11 +130,10 @@ class TrainArgs:
 
         settings: dict[str, Any] = read_settings(self.config, self.env) if self.config else {}
         preset, total = settings.pop("preset", None), settings.pop("total_steps", None)
-        settings |= pairs(self.set, "--set")
+        of_run, of_set = options.split_settings(options.RunOptions, self.set)
+        settings |= of_set
         if self.seed is not None:
             settings["seed"] = self.seed
-        if self.env_workers is not None:
-            settings["workers"] = self.env_workers
         env_kwargs = {key: yaml.safe_load(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
         if is_library(self.env):
             print(
@@ -160,11 +150,11 @@ class TrainArgs:
             total_steps=total if self.steps is None else self.steps,
             env_kwargs=env_kwargs or None,
             backend=self.env_backend,
-            eval_every=self.eval_every,
-            eval_episodes=self.eval_episodes,
-            checkpoint_every=self.checkpoint_every,
+            eval_every=of_run.eval_every,
+            eval_episodes=of_run.eval_episodes,
+            checkpoint_every=of_run.checkpoint_every,
             rollouts=self.rollout_workers,
-            overlap=self.overlap,
+            overlap=of_run.overlap,
         )
         if probe.num_envs > 1:  # an environment with several agents: `envs` counts its copies
             from surefoot.train.assemble import with_streams
@@ -201,7 +191,6 @@ class ResumeArgs:
     record_minibatches: options.RecordMinibatches = 0.0
     ppo_log: options.PpoLog = None
     doctor: options.DoctorMode = "on"
-    threads: options.Threads = 1
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
@@ -210,7 +199,7 @@ class ResumeArgs:
 
         if self.doctor == "act":
             raise Usage("--doctor act works from the start of a run only; pass it to `surefoot train`")
-        pin_threads(self.threads)
+        pin_threads()
         directory = run_directory(self.run_name)
         if self.verify:
             from surefoot.train.rundir.resume_check import verify_resume
@@ -247,7 +236,7 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
         from surefoot.train.training import Training
 
         if spec.overlap:
-            raise Usage("--overlap needs workers that collect during the update; add --rollout-workers local:2")
+            raise Usage("overlap needs workers that collect during the update; add --rollout-workers local:2")
         return Training(spec, make=make)
     from surefoot.scale.backend import BackendSpec
     from surefoot.scale.remote_training import RemoteTraining

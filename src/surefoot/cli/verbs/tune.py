@@ -28,7 +28,7 @@ SEARCH_SHARE = 0.75
 """Share of --minutes for the search; the final comparison on new seeds gets the other quarter."""
 SEARCHED = "graph.json"
 """Copy of the searched graph in the directory of the search."""
-_TASK = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
+_TASK = ("env", "steps", "set", "config", "preset", "env_arg", "space")
 """Arguments that define what is searched; stored with the plan, so that --resume searches the same."""
 
 
@@ -42,6 +42,7 @@ class SearchOptions:
     rungs: int = 5
     finalists: int = 3
     timeout: float | None = None
+    insecure_cluster: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +77,6 @@ class TuneArgs:
     """Trials to run in parallel, each in its own process (default: 1; on Ray, one per CPU)."""
     trial_backend: Annotated[str, tyro.conf.arg(metavar="local|ray|ray@HOST:PORT|ray@here")] = "local"
     """Where trials run: on this machine, on the running Ray cluster, on the cluster at an address, or on Ray started here."""
-    insecure_cluster: bool = False
-    """Allow a Ray cluster without token authentication. Anyone who can reach such a cluster can run code on it."""
     search: options.Pairs = ()
     """Option of the search; repeatable. sampler=tpe|random proposes settings, pruner=median|hyperband|none stops bad trials,
     scheduler=asha|pbt does so on Ray (pbt: the worst members copy the best), rungs=5 evaluations per trial, finalists=3
@@ -85,15 +84,13 @@ class TuneArgs:
     space: Path | None = None
     """YAML file of ranges that replace the default ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list, or null."""
     set: options.Settings = ()
-    """Fix a setting; repeatable."""
+    """Fix a setting; repeatable. Also eval_episodes=10, the episodes per evaluation of one seed."""
     config: Path | None = None
     """YAML file of settings to start from."""
     preset: str | None = None
     """Preset to start from; sb3 has the defaults of Stable-Baselines3."""
     seed: int = 0
     """Seed of the search; the seeds of each trial count up from it."""
-    eval_episodes: int = 10
-    """Episodes per evaluation of one seed."""
     env_arg: options.EnvArgs = ()
     name: str | None = None
     """Name of the search (default: <env>-tune-<date>-<time>)."""
@@ -123,6 +120,7 @@ class TuneArgs:
         else:
             names = ("trials", "seeds", "seed", "minutes")
             fields: dict[str, Any] = {name: getattr(self, name) for name in names} | asdict(search)
+            fields.pop("insecure_cluster")
             fields["scheduler"] = search.scheduler if self._address else None
             plan, args = Plan(**fields), self
             plain = {name: getattr(self, name) for name in _TASK}
@@ -130,7 +128,9 @@ class TuneArgs:
             directory = None
         task = args.task()
         runner = (
-            RayTrials(args._address, args.jobs, insecure=args.insecure_cluster) if args._address else LocalTrials(args)
+            RayTrials(args._address, args.jobs, insecure=args._search_options().insecure_cluster)
+            if args._address
+            else LocalTrials(args)
         )
         with runner as trials:
             directory = directory or self._new()
@@ -176,13 +176,14 @@ class TuneArgs:
             config=self.config,
             preset=self.preset,
             env_arg=self.env_arg,
-            eval_episodes=self.eval_episodes,
         )
         make, spec = args.resolve()
         probe = make(1)
         probe.close()
         ranges = read_space(self.space) if self.space else None
-        return EnvTask(spec, make, probe.action, held=options.pairs(self.set, "--set"), space=ranges)
+        return EnvTask(
+            spec, make, probe.action, held=options.split_settings(options.RunOptions, self.set)[1], space=ranges
+        )
 
     @property
     def _stem(self) -> str:

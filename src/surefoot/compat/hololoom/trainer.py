@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,20 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 def PPOConfig(**names: Any) -> learn_config.PPOConfig:  # a class in HoloLoom's examples
     """Return the learner's config from any library's names, with the defaults of one-step decisions."""
     return PPO_DEFAULTS.replace(**names)
+
+
+class ParameterGroup(dict[str, Any]):
+    """Torch's view of an optimiser's settings; setting `lr` changes the learner's rate and resets its moments."""
+
+    def __init__(self, policy: PPOChooser) -> None:
+        super().__init__(lr=policy.ppo.lr)
+        self._policy = policy
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name != "lr":
+            raise ConfigError(f"{name!r} cannot be set here; only 'lr' can, other settings are those of PPOConfig")
+        self._policy.reconfigure(self._policy.ppo.replace(lr=value))
+        super().__setitem__(name, value)
 
 
 class BufferTrainer:
@@ -38,6 +53,11 @@ class BufferTrainer:
         self.history: list[dict[str, float]] = []
         self.total_samples = 0
         self._cursor: dict[int, int] = {}
+
+    @property
+    def optimizer(self) -> SimpleNamespace:
+        """HoloLoom's way to the learning rate: `trainer.optimizer.param_groups[0]["lr"] = 1e-4`."""
+        return SimpleNamespace(param_groups=[ParameterGroup(self.policy)])
 
     async def train_on_buffer(self, buffer: ReflectionBuffer, min_samples: int = 32) -> dict[str, float]:
         """Make one PPO update on the new episodes and a share of the old ones; return {} if there are too few."""

@@ -8,6 +8,8 @@ learned from every success instead: with the right option among the candidates i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surefoot.decide.policy.outcome_model import BIAS
@@ -16,6 +18,14 @@ from surefoot.decide.policy.outcome_model import BIAS
 RATE = 0.1
 # Pull of the part that depends on the query, per outcome: it remembers some thousand outcomes.
 DECAY = 3e-4
+
+
+def against_outside(chance: float, logit: float, none: float, outside: float) -> float:
+    """Return the chance of a candidate against "outside", from its `chance` against "none"; the others are logits."""
+    # 1 / chance is a sum of exponentials relative to the candidate's own, of which only that of "none" is replaced.
+    # 60: float64 overflows at exp(709), and a chance of 1e-26 is as good as 0.
+    raised, lowered = math.exp(min(outside - logit, 60.0)), math.exp(min(none - logit, 60.0))
+    return 1.0 / max(1.0 / max(chance, 1e-30) + raised - lowered, 1.0)
 
 
 def moved_outside(

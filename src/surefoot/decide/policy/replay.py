@@ -28,7 +28,7 @@ from surefoot.decide.policy.experience_log import Log, Logged
 from surefoot.decide.policy.exploration import draw, softmax_with_none, spread
 from surefoot.decide.policy.options import successors
 from surefoot.decide.policy.outcome_model import BIAS, Scene, times, with_bias
-from surefoot.decide.policy.outside import moved_outside
+from surefoot.decide.policy.outside import against_outside, moved_outside
 from surefoot.decide.policy.replay_config import ReplayConfig
 
 # Weights that a step computes with per new outcome; more of them make steps rarer. At 32,000 three outcomes share a step over
@@ -82,23 +82,23 @@ class ReplayChooser:
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         """Draw a candidate; with `greedy` the best one, whose probability is then 1."""
         require_candidates(scene)
-        now = self._now
-        x, logits = with_bias(scene.x), self.likeness.sharpness * scene.cosine
+        now, x, logits = self._now, with_bias(scene.x), self.likeness.sharpness * scene.cosine
         prior = self._success(logits, self._none(0.0))
         logits = logits + times(now.table, scene.option, x)
         worth = self._success(logits, self._none(now.none))
         probabilities, plausible = self._spread(worth)
         at = int(worth.argmax()) if greedy else draw(probabilities, generator)
         if greedy:
-            probabilities, plausible = np.zeros_like(probabilities), np.zeros_like(plausible)
-            probabilities[at], plausible[at] = 1.0, True
+            plausible = np.arange(len(scene)) == at
+            probabilities = plausible.astype(np.float64)
+        outside = self._none(0.0) + float(now.outside @ x)
         return OptionChoice(
             at=at,
             probability=float(probabilities[at]),
             probabilities=probabilities,
             value=float(probabilities @ worth),
             worth=worth,
-            confidence=float(self._success(logits, self._none(0.0) + float(now.outside @ x))[at]),
+            confidence=against_outside(float(worth[at]), float(logits[at]), self._none(now.none), outside),
             plausible=plausible,
             prior=prior,
             learned=worth - prior,

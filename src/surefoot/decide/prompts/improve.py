@@ -1,22 +1,20 @@
-"""Improve prompts with a policy or a baseline, and record each mutation with its gain and cost."""
+"""Improve prompts with a policy, a fixed sequence or a search, and compare them by their gain on held-out prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
-from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
+from surefoot.decide.prompts.mutations import MUTATIONS
+from surefoot.decide.prompts.policy import PromptConfig, versions
+from surefoot.decide.prompts.scorers import Scorer
 from surefoot.decide.prompts.text import tokens
-from surefoot.decide.prompts.world import PromptWorld
-from surefoot.envs.api import View
-from surefoot.nets.policy import Policy, PolicyInput
 
-Chooser = Callable[[PromptWorld, View], np.ndarray]
-"""Returns actions, [N], for the current observations of N prompts."""
+Chooser = Callable[[str], "list[tuple[str, str]]"]
+"""Returns (mutation, text after it) of each step for a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +22,6 @@ class Change:
     """One mutation and its effect."""
 
     mutation: str
-    gain: float
     tokens: int
     """Tokens added; negative if the prompt became shorter."""
     text: str
@@ -36,12 +33,10 @@ class Improved:
     """A prompt with the mutations applied to it, and its scores."""
 
     original: str
-    score_before: float
-    score: float = 0.0
     changes: list[Change] = field(default_factory=list[Change])
-    reward: float = 0.0
-    """Gain minus the cost of the added tokens."""
-    scorer_calls: int = 0
+    score_before: float = 0.0
+    score: float = 0.0
+    token_cost: float = 0.0
 
     @property
     def text(self) -> str:
@@ -58,10 +53,15 @@ class Improved:
         """Tokens added by all mutations."""
         return sum(change.tokens for change in self.changes)
 
+    @property
+    def reward(self) -> float:
+        """Gain minus the cost of the added tokens."""
+        return self.gain - self.token_cost * self.tokens_added
+
     def to_json(self) -> dict[str, Any]:
         """Return all fields as JSON values."""
-        changes = [{"mutation": c.mutation, "gain": c.gain, "tokens": c.tokens, "text": c.text} for c in self.changes]
         numbers = {"score_before": self.score_before, "score": self.score, "gain": self.gain, "reward": self.reward}
+        changes = [{"mutation": c.mutation, "tokens": c.tokens, "text": c.text} for c in self.changes]
         return {
             "original": self.original,
             "text": self.text,
@@ -71,88 +71,101 @@ class Improved:
         }
 
 
-def improve(choose: Chooser, world: PromptWorld, seed: int = 0) -> list[Improved]:
-    """Improve every prompt once and return the results in order; `world` must be created with in_order=True."""
-    view = world.reset(seed)
-    results: list[Improved | None] = [None] * len(world.prompts)
-    # Index of the prompt that each stream works on.
-    index = list(range(world.num_envs))
-    current = [_begin(world, i) for i in range(world.num_envs)]
-    started = world.num_envs
-    while any(each is None for each in results):
-        before, texts = world.scores.copy(), list(world.texts)
-        action = choose(world, view)
-        step = world.step(action)
-        ended = step.terminated | step.truncated
-        for i in range(world.num_envs):
-            each, name = current[i], ACTIONS[int(action[i])]
-            each.reward += float(step.reward[i])
-            if name != STOP:
-                text = world.last_texts[i]
-                gain = float(step.stats["score"][i] - before[i])
-                change = Change(mutation=name, gain=gain, tokens=tokens(text) - tokens(texts[i]), text=text)
-                each.changes.append(change)
-                each.scorer_calls += 1
-            if ended[i]:
-                each.score = float(step.stats["score"][i])
-                # Streams that finish early start the list again; those results are dropped.
-                if index[i] < len(results) and results[index[i]] is None:
-                    results[index[i]] = each
-                index[i], started = started, started + 1
-                current[i] = _begin(world, i)
-        view = step.view
-    return [each for each in results if each is not None]
+def improve(choose: Chooser, prompts: Sequence[str], scorer: Scorer, *, token_cost: float = 0.0) -> list[Improved]:
+    """Improve every prompt, and score it before and after."""
+    before, results = scorer.score(prompts, prompts), list[Improved]()
+    for prompt, score in zip(prompts, before, strict=True):
+        last, changes = prompt, list[Change]()
+        for name, text in choose(prompt):
+            changes.append(Change(mutation=name, tokens=tokens(text) - tokens(last), text=text))
+            last = text
+        results.append(Improved(original=prompt, changes=changes, score_before=float(score), token_cost=token_cost))
+    for each, score in zip(results, scorer.score([each.text for each in results], prompts), strict=True):
+        each.score = float(score)
+    return results
 
 
-def _begin(world: PromptWorld, stream: int) -> Improved:
-    return Improved(original=world.texts[stream], score_before=float(world.scores[stream]), scorer_calls=1)
+def fixed(names: Sequence[str], config: PromptConfig) -> Chooser:
+    """Return a chooser that applies the same mutations to every prompt, skipping those that are not possible."""
 
-
-def by_policy(policy: Policy, *, deterministic: bool = True, seed: int = 0) -> Chooser:
-    """Return a chooser that follows a trained policy."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def choose(world: PromptWorld, view: View) -> np.ndarray:
-        mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        observed = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
-        with torch.no_grad():
-            return policy.act(observed, generator=generator, deterministic=deterministic).action.numpy()
+    def choose(prompt: str) -> list[tuple[str, str]]:
+        text, done = prompt, list[tuple[str, str]]()
+        for name in names:
+            possible = versions(text, prompt, config)
+            if name in possible:
+                text = possible[name]
+                done.append((name, text))
+        return done
 
     return choose
 
 
-def at_random(seed: int = 0) -> Chooser:
-    """Return a chooser that samples uniformly among the allowed actions."""
+def at_random(config: PromptConfig, seed: int = 0) -> Chooser:
+    """Return a chooser that draws among the possible mutations and stopping, all equally likely."""
     rng = np.random.default_rng(seed)
 
-    def choose(world: PromptWorld, view: View) -> np.ndarray:
-        assert view.action_mask is not None
-        return np.array([rng.choice(np.flatnonzero(row)) for row in view.action_mask])
+    def choose(prompt: str) -> list[tuple[str, str]]:
+        text, done = prompt, list[tuple[str, str]]()
+        while len(done) < config.max_steps:
+            possible = versions(text, prompt, config)
+            names = [name for name in possible if name not in [did for did, _ in done]]
+            drawn = int(rng.integers(len(names) + 1))
+            if drawn == len(names):
+                break
+            text = possible[names[drawn]]
+            done.append((names[drawn], text))
+        return done
 
     return choose
 
 
-def round_robin(world: PromptWorld, view: View) -> np.ndarray:
-    """Choose the mutations in order, skipping those that are not allowed; then stop."""
-    assert view.action_mask is not None
-    stop, chosen = ACTIONS.index(STOP), np.full(world.num_envs, ACTIONS.index(STOP))
-    for i, row in enumerate(view.action_mask):
-        remaining = [k for k in range(len(MUTATIONS)) if row[k] and k >= world.steps_taken[i]]
-        chosen[i] = remaining[0] if remaining else stop
-    return chosen
+def best_single(scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int) -> tuple[str, ...]:
+    """Return the mutation with the highest mean reward over the prompts, within `evaluations` scores; none if all lose."""
+    rows = prompts[: max(1, evaluations // (len(MUTATIONS) + 1))]
+    return _best([(name,) for name in MUTATIONS], scorer, rows, config)
 
 
-def greedy(world: PromptWorld, view: View) -> np.ndarray:
-    """Choose the mutation with the largest gain according to the scorer; stop if none gains."""
-    assert view.action_mask is not None
-    chosen = np.full(world.num_envs, ACTIONS.index(STOP))
-    for i, text in enumerate(world.texts):
-        best = 0.0
-        for k in range(len(MUTATIONS)):
-            if view.action_mask[i, k]:
-                candidate = mutate(text, k).text
-                cost = world.config.token_cost * (tokens(candidate) - tokens(text))
-                gain = float(world.scorer.score([candidate], [world.categories[i]])[0]) - world.scores[i] - cost
-                if gain > best:
-                    best, chosen[i] = gain, k
-    return chosen
+def best_of_n(
+    scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int, *, n: int = 24, seed: int = 0
+) -> tuple[str, ...]:
+    """Return the best of n random sequences of mutations, by mean reward over the prompts, within `evaluations` scores."""
+    rng = np.random.default_rng(seed)
+    drawn = [
+        tuple(MUTATIONS[int(i)] for i in rng.permutation(len(MUTATIONS))[: int(rng.integers(1, config.max_steps + 1))])
+        for _ in range(n)
+    ]
+    return _best(drawn, scorer, prompts[: max(1, evaluations // (n + 1))], config)
+
+
+def best_sequence(scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int) -> tuple[str, ...]:
+    """Return the sequence that grows by the mutation with the highest mean reward until none gains (greedy search)."""
+    rows = prompts[: max(1, evaluations // (config.max_steps * len(MUTATIONS)))]
+    names: tuple[str, ...] = ()
+    while len(names) < config.max_steps:
+        longer = _best([names, *((*names, name) for name in MUTATIONS if name not in names)], scorer, rows, config)
+        if longer == names:
+            break
+        names = longer
+    return names
+
+
+def _best(
+    sequences: Sequence[tuple[str, ...]], scorer: Scorer, prompts: Sequence[str], config: PromptConfig
+) -> tuple[str, ...]:
+    """Return the sequence with the highest mean reward; the empty one if none is above 0."""
+    best, highest = (), 0.0
+    for names in dict.fromkeys(sequences):
+        results = improve(fixed(names, config), prompts, scorer, token_cost=config.token_cost)
+        mean = float(np.mean([each.reward for each in results]))
+        if mean > highest:
+            best, highest = names, mean
+    return best
+
+
+def interval(values: Sequence[float], *, seed: int = 0, draws: int = 2000) -> tuple[float, float, float]:
+    """Return (mean, low, high): the mean with its 95 % bootstrap interval over the values."""
+    array = np.asarray(values, np.float64)
+    rng = np.random.default_rng(seed)
+    means = array[rng.integers(len(array), size=(draws, len(array)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(array.mean()), float(low), float(high)

@@ -162,6 +162,11 @@ _FORM_LINES: dict[Form, str] = {
 }
 _CODE_LINE = "Put the code first and the explanation below it."
 _FORM_STARTS = (_CODE_LINE, *(line.partition("{")[0] for line in _FORM_LINES.values()))
+# Below one of these, the last paragraph is not the text that the task is about.
+_ADDED = (
+    *(*_FORM_STARTS, STEPS_LINE, CONSTRAINTS_TITLE, CRITERIA_TITLE, restructure.ITEMS_LINE, restructure.AGAIN),
+    *(text for _, text in (*_FALLBACKS.values(), _CONDITIONAL, _OTHER_FALLBACK)),
+)
 _HAS_ROLE = re.compile(
     r"\b(?:you are|you're|act(?:ing)? as|in (?:the|your) role|pretend|imagine (?:you|that you)|as an? \w+,)",
     re.IGNORECASE,
@@ -225,7 +230,8 @@ _ALL: dict[str, _Mutation] = {
         _plain("restatement", "repeats the task below the text it is about", restructure.restate),
     ),
     "labelled-parts": _Mutation(
-        restructure.can_label, _plain("labelled-parts", "labels the task and the text it is about", restructure.label)
+        lambda p: restructure.can_label(p) and not any(start in p for start in _ADDED),
+        _plain("labelled-parts", "labels the task and the text it is about", restructure.label),
     ),
     "role": _Mutation(
         lambda p: (
@@ -252,6 +258,21 @@ WIRE_MUTATIONS = MUTATIONS[:5]
 STOP = "stop"
 ACTIONS = (*MUTATIONS, STOP)
 """Actions of the policy: the mutations, then stop."""
+ABOUT = {
+    "try-catch-style": "says what to do where the request cannot be met",
+    "context-reduction": "leaves out politeness and fillers",
+    "expansion": "adds what a complete answer has",
+    "constraint-addition": "adds two constraints of the kind of work",
+    "task-decomposition": "asks for steps in order",
+    "answer-form": "says which form the answer has",
+    "answer-cue": "ends with a line that waits for the answer",
+    "restatement": "repeats the task below the text it is about",
+    "labelled-parts": "labels the task and the text it is about",
+    "role": "says who answers",
+    "step-by-step": "asks for the steps before the answer",
+    STOP: "leaves the prompt as it is",
+}
+"""What each action does."""
 _CUTS = "context-reduction"
 
 

@@ -23,8 +23,10 @@ def prompts_page(
     """Return the page; `ways` has the results of the policy first, then those of the baselines."""
     policy = next(iter(ways.values()))
     dots = [Dot(x, y, "faint") for x, y in sorted((each.score_before, each.score) for each in policy)]
-    diagonal = [Line([(0.0, 0.0), (1.0, 1.0)], "reference")]
-    chart = line_chart(diagonal, dots=dots, area=PlotArea(x=(0, 1), y=(0, 1)))
+    # Log-likelihoods are below 0, other scores lie between 0 and 1.
+    low, high = min(0.0, *(min(dot.x, dot.y) for dot in dots)), max(0.0, *(max(dot.x, dot.y) for dot in dots))
+    diagonal = [Line([(low, low), (high, high)], "reference")]
+    chart = line_chart(diagonal, dots=dots, area=PlotArea(x=(low, high), y=(low, high)))
     note = "Horizontal: score before. Vertical: score after. On the dashed line nothing changed."
     parts = [
         _curve(curve),
@@ -53,7 +55,7 @@ def _curve(curve: Sequence[Point]) -> str:
         return html.section("Learning curve", "Too few updates for a curve.", "", id="curve")
     rewards = [y for _, y in curve]
     area = PlotArea(x=(0, max(x for x, _ in curve)), y=(min(0.0, *rewards), max(1e-6, *rewards)))
-    note = "Reward per episode over the number of mutations learned from."
+    note = "Mean gain per prompt over the number of scores used."
     return html.section("Learning curve", note, line_chart([Line(curve)], area=area), id="curve")
 
 
@@ -74,16 +76,12 @@ def _compared(ways: Mapping[str, Sequence[Improved]], token_cost: float) -> str:
 
 
 def _chosen(policy: Sequence[Improved]) -> str:
-    gains = {name: [c.gain for e in policy for c in e.changes if c.mutation == name] for name in MUTATIONS}
-    total = max(1, sum(map(len, gains.values())))
-    rows = [
-        [name, str(len(each)), f"{np.mean(each) if each else 0:.3f}", html.share_bar(len(each) / total)]
-        for name, each in gains.items()
-    ]
+    times = Counter(change.mutation for each in policy for change in each.changes)
+    total = max(1, sum(times.values()))
+    rows = [[name, str(times[name]), html.share_bar(times[name] / total)] for name in MUTATIONS]
     unchanged = sum(not each.changes for each in policy)
     note = f"{unchanged} of {len(policy)} prompts were left unchanged."
-    table = html.table(["mutation", "chosen", "mean gain", ""], rows)
-    return html.section("Chosen mutations", note, table, id="chosen")
+    return html.section("Chosen mutations", note, html.table(["mutation", "chosen", ""], rows), id="chosen")
 
 
 def _categories(policy: Sequence[Improved]) -> str:
@@ -103,7 +101,7 @@ def _examples(policy: Sequence[Improved]) -> str:
     best = sorted(policy, key=lambda each: -each.reward)[:SHOWN]
     parts: list[str] = []
     for each in best:
-        steps = ", ".join(f"{c.mutation} {c.gain:+.3f}" for c in each.changes) or "left unchanged"
+        steps = ", ".join(c.mutation for c in each.changes) or "left unchanged"
         scores = f"{each.score_before:.2f} → {each.score:.2f}, {each.tokens_added:+d} tokens"
         summary = html.Markup(f"{html.escape(each.original[:110])} <small>{scores}</small>")
         parts.append(html.details(summary, f"<p>{html.escape(steps)}</p><pre>{html.escape(each.text)}</pre>"))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.prompts.classify import Category, classify
 from surefoot.decide.prompts.improve import Improved
 from surefoot.decide.prompts.scorers import RidgeScorer, Scorer
 from surefoot.errors import ConfigError
@@ -28,7 +27,6 @@ class PromptPair:
 
     before: str
     after: str
-    category: Category
     judged: float
     """The judge's probability that `after` is better."""
     human: float | None = None
@@ -88,7 +86,6 @@ class Rlaif:
             PromptPair(
                 before=each.original,
                 after=each.text,
-                category=classify(each.original).category,
                 judged=self._judge(each),
             )
             for each in improved
@@ -133,28 +130,26 @@ class Rlaif:
     def fit(self) -> None:
         """Fit the scorer: the preferred version of a pair gets a higher target, in proportion to the preference."""
         base = self.scorer.prior
-        texts, scores, kinds = list[str](), list[float](), list[Category]()
+        texts, scores = list[str](), list[float]()
         for pair in self.pairs:
-            both: list[Category] = [pair.category, pair.category]
-            low, high = base.score([pair.before, pair.after], both)
+            low, high = base.score([pair.before, pair.after], [pair.before, pair.before])
             # A certain preference moves the two targets 0.2 apart, within the range that mutations change scores by.
             middle, half = 0.5 * (low + high), 0.2 * (pair.preference - 0.5)
             # People check few pairs; without the weight of five their corrections would vanish among the judge's.
             for _ in range(1 if pair.human is None else 5):
                 texts += [pair.before, pair.after]
                 scores += [float(np.clip(middle - half, 0.0, 1.0)), float(np.clip(middle + half, 0.0, 1.0))]
-                kinds += both
         if len(texts) >= 4:
-            self.scorer.fit(texts, scores, kinds)
+            self.scorer.fit(texts, scores)
 
 
 def judge_by(scorer: Scorer, sharpness: float = 20.0) -> Judge:
     """Return a judge that prefers the higher score: sigmoid(sharpness · difference)."""
 
     def judge(first: str, second: str) -> float:
-        # The shorter version is usually the original, whose category decides.
-        kind = classify(min(first, second, key=len)).category
-        a, b = scorer.score([first, second], [kind, kind])
+        # The shorter version is usually the original.
+        original = min(first, second, key=len)
+        a, b = scorer.score([first, second], [original, original])
         return float(1.0 / (1.0 + np.exp(-sharpness * (a - b))))
 
     return judge

@@ -1,4 +1,4 @@
-"""Prompt scorers: a transparent weighted sum, a ridge model fitted to human scores, and any Python function."""
+"""Prompt scorers: the lint, a ridge model fitted to human scores, and any Python function."""
 
 from __future__ import annotations
 
@@ -10,58 +10,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.decide.prompts.classify import BY_CATEGORY, CATEGORIES, METRICS, Category, classify
-from surefoot.decide.prompts.measures import GENERAL, NAMES, measures
+from surefoot.decide.prompts.lint import TERMS, lint
+from surefoot.decide.prompts.structure import structure
+from surefoot.decide.prompts.text import list_items, sentences, tokens
 from surefoot.errors import ConfigError, ShapeError
 
 
 class Scorer(Protocol):
-    """Scores prompts from 0 to 1. The category is that of the prompt before any mutation."""
+    """Scores versions of prompts; more is better."""
 
-    def score(self, prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-        """Return [len(prompts)] float64."""
+    def score(self, prompts: Sequence[str], originals: Sequence[str]) -> np.ndarray:
+        """Return [len(prompts)] float64; `originals` are the prompts before any mutation."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A score and its terms."""
+class LintScorer:
+    """The lint's score, from 0 to 1. Nothing is learned; `lint` returns the reasons."""
 
-    score: float
-    breakdown: dict[str, float]
-    """Contribution of each measure; the score is their sum, at most 1."""
-
-    @property
-    def explanation(self) -> str:
-        """The largest terms and the missing ones, as a sentence."""
-        ranked = sorted(self.breakdown.items(), key=lambda item: -item[1])
-        best = ", ".join(f"{name} {x:.2f}" for name, x in ranked[:3] if x > 0.0)
-        missing = ", ".join(name for name, x in ranked if x == 0.0)
-        return f"mostly {best or 'nothing'}" + (f"; nothing about {missing}" if missing else "")
-
-
-# Weight of the category's three metrics; the six general measures share the other half.
-CATEGORY_SHARE = 0.5
-# The weighted mean that counts as 1: no prompt is both brief and complete, so a mean of 1 cannot be reached.
-FULL = 0.8
-_GENERAL = {category: tuple[float, ...](entry["weights"]) for category, entry in BY_CATEGORY.items()}
-"""Weights of the measures in GENERAL, by category."""
-
-
-class FeatureScorer:
-    """Weighted mean of the measures. Nothing is learned; `explain` returns every term."""
-
-    def score(self, prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-        return np.array([self.explain(p, c).score for p, c in zip(prompts, categories, strict=True)])
-
-    def explain(self, prompt: str, category: Category | None = None) -> Scored:
-        """Return the score with its terms; `category` defaults to the prompt's."""
-        category = category or classify(prompt).category
-        values = measures(prompt)
-        terms = {name: CATEGORY_SHARE * values[name] / 3.0 / FULL for name in METRICS[category]}
-        for name, weight in zip(GENERAL, _GENERAL[category], strict=True):
-            terms[name] = terms.get(name, 0.0) + (1.0 - CATEGORY_SHARE) * weight * values[name] / FULL
-        return Scored(min(1.0, sum(terms.values())), terms)
+    def score(self, prompts: Sequence[str], originals: Sequence[str]) -> np.ndarray:
+        return np.array([lint(prompt).score for prompt in prompts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +42,26 @@ class ScorerFit:
 
 
 class RidgeScorer:
-    """Ridge regression on the difference between human scores and the `FeatureScorer`.
+    """Ridge regression on the difference between human scores and the lint.
 
     Args:
-        strength: L2 penalty; larger values stay closer to the `FeatureScorer`.
+        strength: L2 penalty; larger values stay closer to the lint.
     """
 
     def __init__(self, strength: float = 3.0) -> None:
         if not strength > 0.0:
             raise ConfigError(f"strength is {strength}; it must be above 0")
-        self.strength, self.prior = strength, FeatureScorer()
-        self.weights = np.zeros(_columns())
+        self.strength, self.prior = strength, LintScorer()
+        self.weights = np.zeros(len(FEATURES))
         self.examples = 0
 
-    def score(self, prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-        base = self.prior.score(prompts, categories)
-        return np.clip(base + _features(prompts, categories) @ self.weights, 0.0, 1.0)
+    def score(self, prompts: Sequence[str], originals: Sequence[str]) -> np.ndarray:
+        return np.clip(self.prior.score(prompts, originals) + _features(prompts) @ self.weights, 0.0, 1.0)
 
     def fit(
         self,
         prompts: Sequence[str],
         scores: Sequence[float],
-        categories: Sequence[Category] | None = None,
         *,
         held_out: float = 0.25,
         seed: int = 0,
@@ -106,7 +71,6 @@ class RidgeScorer:
         Args:
             prompts: At least 4.
             scores: One per prompt, 0 to 1; convert 1 to 5 with `(score - 1) / 4`.
-            categories: One per prompt; default: classified.
             held_out: Share of the prompts for the reported agreement.
             seed: Selects the held-out prompts.
         """
@@ -115,29 +79,26 @@ class RidgeScorer:
             raise ShapeError(f"{len(prompts)} prompts and {len(target)} scores; pass one score per prompt, at least 4")
         if not (np.isfinite(target).all() and (target >= 0.0).all() and (target <= 1.0).all()):
             raise ConfigError("scores must be between 0 and 1; convert 1 to 5 with (score - 1) / 4")
-        kinds: list[Category] = list(categories) if categories else [classify(p).category for p in prompts]
         # Split at random: files are often sorted by score or category.
         order = np.random.default_rng(seed).permutation(len(target))
         test = order[: max(2, int(held_out * len(target)))]
         train = np.setdiff1d(order, test)
-        self.weights = self._solve(prompts, kinds, target, train)
-        predicted = self.score([prompts[int(i)] for i in test], [kinds[int(i)] for i in test])
+        self.weights = self._solve(prompts, target, train)
+        held = [prompts[int(i)] for i in test]
+        predicted = self.score(held, held)
         fit = ScorerFit(
             mae=float(np.abs(predicted - target[test]).mean()),
             rank_correlation=rank_correlation(predicted, target[test]),
             examples=len(train),
             held_out=len(test),
         )
-        self.weights = self._solve(prompts, kinds, target, order)
+        self.weights = self._solve(prompts, target, order)
         self.examples = len(target)
         return fit
 
-    def _solve(
-        self, prompts: Sequence[str], kinds: Sequence[Category], target: np.ndarray, rows: np.ndarray
-    ) -> np.ndarray:
+    def _solve(self, prompts: Sequence[str], target: np.ndarray, rows: np.ndarray) -> np.ndarray:
         chosen = [prompts[int(i)] for i in rows]
-        categories: list[Category] = [kinds[int(i)] for i in rows]
-        x, residual = _features(chosen, categories), target[rows] - self.prior.score(chosen, categories)
+        x, residual = _features(chosen), target[rows] - self.prior.score(chosen, chosen)
         # Standardized: otherwise the penalty would suppress features that vary little.
         scale = np.where((spread := x.std(axis=0)) > 1e-9, spread, 1.0)
         x = x / scale
@@ -145,7 +106,7 @@ class RidgeScorer:
 
     def save(self, path: Path | str) -> None:
         """Write the scorer as JSON."""
-        content = {"format": 1, "names": list(NAMES), "strength": self.strength, "examples": self.examples}
+        content = {"format": 1, "names": list(FEATURES), "strength": self.strength, "examples": self.examples}
         Path(path).write_text(json.dumps({**content, "weights": self.weights.tolist()}) + "\n")
 
     @classmethod
@@ -156,7 +117,11 @@ class RidgeScorer:
             weights = np.array(content["weights"], np.float64)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ConfigError(f"{path} is not a saved scorer: {error}") from error
-        if weights.shape != (_columns(),) or content.get("names") != list(NAMES) or not np.isfinite(weights).all():
+        if (
+            weights.shape != (len(FEATURES),)
+            or content.get("names") != list(FEATURES)
+            or not np.isfinite(weights).all()
+        ):
             raise ConfigError(f"{path} was saved by another version, with other measures; fit the scorer again")
         scorer = cls(float(content["strength"]))
         scorer.weights, scorer.examples = weights, int(content["examples"])
@@ -167,19 +132,14 @@ class CallableScorer:
     """Scorer from a function.
 
     Args:
-        function: Takes a prompt (and its category) and returns a number from 0 to 1.
-        with_category: Pass the category as second argument.
+        function: Takes a prompt and returns a number from 0 to 1.
     """
 
-    def __init__(self, function: Callable[..., float], *, with_category: bool = False) -> None:
-        self.function, self.with_category = function, with_category
+    def __init__(self, function: Callable[[str], float]) -> None:
+        self.function = function
 
-    def score(self, prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-        scores = [
-            float(self.function(p, c) if self.with_category else self.function(p))
-            for p, c in zip(prompts, categories, strict=True)
-        ]
-        result = np.array(scores)
+    def score(self, prompts: Sequence[str], originals: Sequence[str]) -> np.ndarray:
+        result = np.array([float(self.function(prompt)) for prompt in prompts])
         bad = ~(np.isfinite(result) & (result >= 0.0) & (result <= 1.0))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
@@ -189,19 +149,18 @@ class CallableScorer:
         return result
 
 
-def _columns() -> int:
-    return 1 + len(NAMES) + len(CATEGORIES) * len(GENERAL)
+FEATURES = ("constant", *TERMS, "length", "sentences", "list", "material", "cue", "options", "strict")
+"""Names of the numbers that people's scores are explained by."""
 
 
-def _features(prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-    """Return [N, F]: a constant, every measure, and the general measures again in the columns of the category."""
-    rows = np.zeros((len(prompts), _columns()))
-    rows[:, 0] = 1.0
-    for row, prompt, category in zip(rows, prompts, categories, strict=True):
-        values = measures(prompt)
-        row[1 : 1 + len(NAMES)] = [values[name] for name in NAMES]
-        first = 1 + len(NAMES) + CATEGORIES.index(category) * len(GENERAL)
-        row[first : first + len(GENERAL)] = [values[name] for name in GENERAL]
+def _features(prompts: Sequence[str]) -> np.ndarray:
+    """Return [N, F] in the order of `FEATURES`; sizes are scaled to about 1 for a long prompt."""
+    rows = np.zeros((len(prompts), len(FEATURES)))
+    for row, prompt in zip(rows, prompts, strict=True):
+        terms, found = lint(prompt).breakdown, structure(prompt)
+        sizes = (tokens(prompt) / 100.0, len(sentences(prompt)) / 10.0, len(list_items(prompt)) / 10.0)
+        parts = (bool(found.material), bool(found.cue), bool(found.options), found.strict)
+        row[:] = [1.0, *(terms.get(name, 0.0) for name in TERMS), *np.minimum(sizes, 3.0), *parts]
     return rows
 
 

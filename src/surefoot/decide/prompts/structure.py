@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Any, Literal
 
 from surefoot.data.shipped_yaml import read_shipped
@@ -31,7 +32,8 @@ _EITHER = re.compile(
     r"\b(?:respond|answer|reply|say|return|output)\s+(\w+) if\b[^.\n]*?,\s*(?:and\s+)?(\w+) otherwise", re.IGNORECASE
 )
 _LISTED = re.compile(
-    r"\b(?:(?:which|one) of (?:these|the following|the)|options|choices|classes|labels|categories|choose (?:from|between|among)|"
+    r"\b(?:(?:which|one) of (?:these|the following|the)|one of|options|choices|classes|labels|categories|"
+    r"choose (?:from|between|among)|"
     r"possible (?:answers|values))\b[^:\n?]{0,80}:[ \t]*([^\n?]+)",
     re.IGNORECASE,
 )
@@ -41,10 +43,7 @@ _LISTED_LINES = re.compile(
     r"((?:[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+\S[^\n]*\n?){2,})",
     re.IGNORECASE,
 )
-_LETTERED = re.compile(
-    r"(?:^|\s)\(?A[.):]\)?\s.{1,200}?\s\(?B[.):]\)?\s(?:.{1,200}?\s\(?C[.):]\)?\s(?:.{1,200}?\s\(?D[.):]\)?\s)?)?",
-    re.DOTALL,
-)
+_LETTERED = re.compile(r"(?:^|(?<=\s))(\(?)([A-Z])([.):])(?=\s)")
 _AS_OR = re.compile(
     r"\b(?:classif\w+|label|categori[sz]e|decide|determine|tell|judge|identify)\b[^.?\n]{0,80}?"
     r"\b(?:as|is|are|into|whether it is)\s+(?:an? )?"
@@ -53,6 +52,9 @@ _AS_OR = re.compile(
 )
 _PLAIN_OR = re.compile(
     r"\b(true|yes|correct|valid|positive)\s*(?:or|/)\s*(false|no|incorrect|invalid|negative)\b", re.IGNORECASE
+)
+_ASKED_OR = re.compile(
+    rf"\b(?:respond|answer|reply|say|return|output)\b[^.\n]{{0,30}}?{_PLAIN_OR.pattern}", re.IGNORECASE
 )
 _COMMAS = re.compile(r"\s*[,;/]\s*(?:(?:or|and)\s+)?")
 _OR = re.compile(r"\s*,?\s+or\s+")
@@ -66,10 +68,11 @@ _SHORT = re.compile(
     r"what (?:is|are|was|were) (?:the|my|its|his|her)?"
     r"\s*(?:name|date|year|number|sum|product|capital|result|value|answer|total|word|author|color|colour|age|price|"
     r"probability|percentage|area|volume|speed|time|sentiment|tone|category|opposite|antonym|synonym)|"
-    r"what (?:year|day|time|number|word|color|"
+    r"what (?:is|are) [-(]*\d+|what (?:year|day|time|number|word|color|"
     r"colour|country|city))\b",
     re.IGNORECASE,
 )
+_SUM = re.compile(r"[-\d\s()+*/^.×÷]+=\s*\??\s*$")
 _SHORT_VERB = re.compile(
     r"\b(?:calculate|compute|solve|evaluate|count|determine the (?:number|value)|identify|classify)\b", re.IGNORECASE
 )
@@ -158,7 +161,7 @@ def _form(head: str, instruction: str, options: tuple[str, ...]) -> Form:
     if _YES_NO.match(question) and not _TEXT.search(head):
         return "yes-no"
     if (
-        (_SHORT.match(question) or _SHORT_VERB.search(instruction))
+        (_SHORT.match(question) or _SHORT_VERB.search(instruction) or _SUM.match(head))
         and not _LONG.search(head)
         and not _TEXT.search(head)
     ):
@@ -176,17 +179,30 @@ def find_options(body: str) -> tuple[str, ...]:
         found = [next(x for x in groups if x) for groups in re.findall(_QUOTED, match[0])]
     elif match := _EITHER.search(body):
         found = [match[1], match[2]]
-    elif match := _LETTERED.search(body):
-        found = [letter for letter in "ABCD" if re.search(rf"(?:^|\s)\(?{letter}[.):]", match[0])]
+    elif letters := _letters(body):
+        found = letters
+    elif match := _ASKED_OR.search(body):
+        found = [match[1], match[2]]
     elif match := _LISTED.search(body) or _AS_OR.search(body):
         commas = [each.strip(" .") for each in _COMMAS.split(match[1].strip())]
         # "a, b or c" has its last two in one piece; in "lost or stolen card, top up, ATM" the "or" belongs to an option.
         found = [*commas[:-1], *(each.strip(" .") for each in _OR.split(commas[-1]))]
     elif match := _PLAIN_OR.search(body):
         found = [match[1], match[2]]
-    found = [each for each in dict.fromkeys(found) if each and len(each) <= 60]
+    # "spam or not" has one option and a word.
+    found = [each for each in dict.fromkeys(found) if each and len(each) <= 60 and each.lower() != "not"]
     # More than 12 are a list of things, not of answers.
     return tuple(found) if 2 <= len(found) <= 12 else ()
+
+
+def _letters(body: str) -> list[str]:
+    """Return the letters of a lettered list, A, B, ... without a gap, in parentheses if the list has them."""
+    first: dict[str, str] = {}
+    for opening, letter, closing in _LETTERED.findall(body):
+        first.setdefault(letter, f"({letter})" if opening and closing == ")" else letter)
+    letters = [first[letter] for letter in ascii_uppercase if letter in first]
+    # A gap: these are not the letters of one list, such as the initials of names.
+    return letters if len(letters) >= 2 and set(ascii_uppercase[: len(letters)]) <= first.keys() else []
 
 
 def append(prompt: str, addition: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from surefoot.errors import CheckpointCorrupt
+from surefoot.errors import CheckpointCorrupt, SurefootError
 
 # Above every real count, and far below what would overflow a float or make a loop endless.
 _MOST = 2**53
@@ -66,6 +66,8 @@ def restoring(what: str) -> Generator[None]:
     """Turn the errors that made-up content causes while a state is restored into `CheckpointCorrupt`."""
     try:
         yield
+    except SurefootError:
+        raise  # it names the thing already
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         name = f"{error}" if str(error) else type(error).__name__
         raise CheckpointCorrupt(f"the {what} of the checkpoint cannot be restored: {name}") from error

@@ -54,7 +54,7 @@ def test_an_image_is_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["--watch", "trainer.loss_info"], "--watch needs --engine interpreter"),
         (["--keep", "c"], "--keep needs --engine interpreter"),
-        (["--engine", "interpreter", "--keep", "c", "--keep-every", "0"], "--keep-every of at least 1"),
+        (["--engine", "interpreter", "--keep", "c", "--watch", "trainer.loss_info"], "and no --watch"),
     ],
 )
 def test_options_of_the_interpreter_are_refused_elsewhere(

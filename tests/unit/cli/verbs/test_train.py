@@ -22,13 +22,13 @@ def test_set_wins_over_config_and_config_over_the_preset(tmp_path: Path) -> None
 
 
 def test_options_of_the_environment_reach_the_spec() -> None:
-    _, spec = TrainArgs(env="Pendulum-v1", env_arg=("g=5.0",), env_workers="0", rollout_workers="local:2").resolve()
+    _, spec = TrainArgs(env="Pendulum-v1", env_arg=("g=5.0",), set=("workers=0",), rollout_workers="local:2").resolve()
     assert spec.env_kwargs == {"g": 5.0}
     assert (spec.collect.workers, spec.rollouts) == (0, "local:2")
 
 
 def test_overlap_needs_rollout_workers() -> None:
-    make, spec = TrainArgs(env="CartPole-v1", overlap=True).resolve()
+    make, spec = TrainArgs(env="CartPole-v1", set=("overlap=true",)).resolve()
     with pytest.raises(Usage, match="add --rollout-workers local:2"):
         training_of(spec, make)
 

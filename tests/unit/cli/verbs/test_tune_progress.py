@@ -28,7 +28,7 @@ def test_the_summary_names_the_best_trial_the_baseline_and_the_next_command() ->
     assert text[-1] == "surefoot train CartPole-v1 --config runs/t/best.yaml"
 
 
-def test_a_search_that_found_nothing_better_says_so() -> None:
+def test_a_search_without_an_improvement_reports_it() -> None:
     task: Any = SimpleNamespace(name="my.json")
     base = SimpleNamespace(number=0, value=5.0, scores=[])
     text = lines(result(best=base, finals=[]), task, Path("t"))

@@ -14,7 +14,7 @@ from surefoot.compat.hololoom import (
 )
 from surefoot.compat.hololoom.trainer import PPOTrainer as Trainer
 from surefoot.decide.policy.ppo import PPO_DEFAULTS
-from surefoot.errors import PolicyError
+from surefoot.errors import ConfigError, PolicyError
 
 
 @tool
@@ -79,3 +79,12 @@ def test_the_trainer_saves_and_loads_and_sums_up(encoder, tmp_path: Path):
 def test_only_a_ppo_core_can_be_trained(encoder):
     with pytest.raises(PolicyError, match="chooser='ppo'"):
         Trainer(WeavingShuttle([answer], encoder=encoder, chooser="residual").policy.core)
+
+
+def test_the_learning_rate_is_set_as_in_torch(encoder):
+    _, trainer = trained(encoder, 8)
+    trainer.optimizer.param_groups[0]["lr"] = 1e-4
+    assert trainer.policy.learner.config.lr == 1e-4
+    assert trainer.optimizer.param_groups[0]["lr"] == 1e-4
+    with pytest.raises(ConfigError, match="'betas' cannot be set"):
+        trainer.optimizer.param_groups[0]["betas"] = (0.9, 0.99)

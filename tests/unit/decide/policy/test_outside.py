@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.decide.policy.outcome_model import BIAS, with_bias
-from surefoot.decide.policy.outside import DECAY, RATE, moved_outside
+from surefoot.decide.policy.outside import DECAY, RATE, against_outside, moved_outside
 
 X = with_bias(np.array([[0.6, 0.8]], np.float32))
 
@@ -34,3 +34,12 @@ def test_the_part_of_the_query_fades_and_nothing_overflows():
     moved = moved_outside(level, -1e6, chance, np.array([0]), np.ones(1, np.float32), X)
     assert np.isfinite(moved).all()
     assert moved[0] <= 1.0 - DECAY + 1e-6
+
+
+def test_the_chance_against_outside_is_that_of_the_softmax_with_another_level():
+    z, none, outside = np.array([1.0, 0.5, -2.0]), 0.2, 1.3
+    chance = np.exp(z) / (np.exp(z).sum() + np.exp(none))
+    expected = np.exp(z) / (np.exp(z).sum() + np.exp(outside))
+    for k in range(3):
+        assert against_outside(chance[k], z[k], none, outside) == pytest.approx(expected[k])
+    assert against_outside(1e-40, -800.0, 0.0, 900.0) < 1e-20

@@ -156,3 +156,13 @@ def test_the_numbers_on_the_wire_stay():
         "constraint-addition",
         "task-decomposition",
     )
+
+
+def test_a_line_that_was_added_is_not_labelled_as_the_input():
+    for first in ("answer-form", "step-by-step", "try-catch-style", "constraint-addition"):
+        for prompt in ("What is 27 + 18 - 1?", "Write a report about bees in Malta."):
+            if allowed(prompt)[MUTATIONS.index(first)]:
+                added = mutate(prompt, first).text
+                assert not allowed(added)[MUTATIONS.index("labelled-parts")], added
+    given = "Translate this into French.\n\nThe train is late."
+    assert allowed(given)[MUTATIONS.index("labelled-parts")]

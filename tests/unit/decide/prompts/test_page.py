@@ -7,8 +7,8 @@ from surefoot.decide.prompts.page import headline, prompts_page
 
 
 def result(reward: float, text: str = "Tea <b>") -> Improved:
-    change = Change(mutation="expansion", gain=reward, tokens=3, text=f"{text} please")
-    return Improved(original=text, score_before=0.2, score=0.2 + reward, changes=[change], reward=reward)
+    change = Change(mutation="expansion", tokens=3, text=f"{text} please")
+    return Improved(original=text, score_before=-0.2, score=-0.2 + reward, changes=[change])
 
 
 def test_the_headline_compares_mean_rewards():

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.decide.prompts.classify import classify
 from surefoot.decide.prompts.improve import Change, Improved
 from surefoot.decide.prompts.mutations import MUTATIONS, mutate
 from surefoot.decide.prompts.rlaif import Rlaif, judge_by
-from surefoot.decide.prompts.scorers import FeatureScorer
+from surefoot.decide.prompts.scorers import LintScorer
 from surefoot.decide.prompts.text import tokens
 from surefoot.errors import ConfigError
 
@@ -24,7 +23,7 @@ def improved_by(mutation: int) -> list[Improved]:
     results = []
     for prompt in PROMPTS:
         text = mutate(prompt, mutation).text
-        change = Change(mutation=MUTATIONS[mutation], gain=0.0, tokens=tokens(text) - tokens(prompt), text=text)
+        change = Change(mutation=MUTATIONS[mutation], tokens=tokens(text) - tokens(prompt), text=text)
         results.append(Improved(original=prompt, score_before=0.0, changes=[change]))
     return results
 
@@ -34,9 +33,8 @@ def prefers_short(first: str, second: str) -> float:
 
 
 def gain(rlaif: Rlaif, mutation: int) -> float:
-    kinds = [classify(p).category for p in PROMPTS]
-    after = rlaif.scorer.score([each.text for each in improved_by(mutation)], kinds)
-    return float(np.mean(after - rlaif.scorer.score(PROMPTS, kinds)))
+    after = rlaif.scorer.score([each.text for each in improved_by(mutation)], PROMPTS)
+    return float(np.mean(after - rlaif.scorer.score(PROMPTS, PROMPTS)))
 
 
 def test_the_scorer_learns_the_judges_preferences():
@@ -44,7 +42,7 @@ def test_the_scorer_learns_the_judges_preferences():
     before = gain(rlaif, 2)
     for _ in range(3):
         rlaif.round(improved_by(2))
-    assert before > 0.0 > gain(rlaif, 2)
+    assert before == 0.0 > gain(rlaif, 2)
 
 
 def test_people_judge_every_third_round_and_override_the_judge():
@@ -72,8 +70,8 @@ def test_a_judge_that_always_prefers_the_first_version_counts_as_undecided():
 
 
 def test_a_scorer_can_be_the_judge():
-    judge = judge_by(FeatureScorer())
-    better = mutate(PROMPTS[0], 3).text
+    judge = judge_by(LintScorer())
+    better = "Write a story of 300 words about the bees of Malta."
     assert judge(better, PROMPTS[0]) > 0.7
     assert judge(better, PROMPTS[0]) + judge(PROMPTS[0], better) == pytest.approx(1.0)
 

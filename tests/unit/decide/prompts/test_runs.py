@@ -6,30 +6,46 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.decide.prompts.runs import PromptTask, read_prompts, read_scores
-from surefoot.decide.prompts.scorers import CallableScorer, RidgeScorer
-from surefoot.decide.prompts.world import PromptConfig
+from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy
+from surefoot.decide.prompts.runs import PromptRun, read_prompts, read_scores
+from surefoot.decide.prompts.scorers import RidgeScorer
 from surefoot.errors import ConfigError, RunError
+from surefoot.train.rundir.rundir import RunDir, find_run
+
+PROMPT = "Which of these is heavy: iron, air or wood?"
 
 
-def test_a_task_is_saved_and_loaded_with_its_scorer(tmp_path: Path):
+def test_a_run_is_saved_and_loaded_with_its_policy_and_scorer(tmp_path: Path):
     scorer = RidgeScorer(strength=2.0)
     scorer.fit(["a b", "c d", "e f", "g h"], [0.1, 0.4, 0.6, 0.9])
-    task = PromptTask(
-        prompts=("Why?", "Schön"), encoder="hashing-1-16", config=PromptConfig(max_steps=2), scorer=scorer
+    policy = PromptPolicy(PromptConfig(max_steps=2, max_tokens=30), seed=4)
+    for _ in range(20):
+        policy.learn(PROMPT, [], "answer-cue", 1.0)
+        policy.learn(PROMPT, [], "answer-form", -1.0)
+    run = PromptRun(
+        policy=policy,
+        prompts=("Why?", "Schön"),
+        curve=[(10, 0.5)],
+        evaluations=10,
+        scorer=scorer,
+        measured="a test",
     )
-    task.save(tmp_path)
-    loaded = PromptTask.load(tmp_path)
-    assert (loaded.prompts, loaded.encoder, loaded.config) == (task.prompts, task.encoder, task.config)
+    run.save(RunDir(tmp_path))
+    loaded = PromptRun.load(find_run(tmp_path, tmp_path))
+    assert (loaded.prompts, loaded.curve, loaded.measured) == (run.prompts, run.curve, run.measured)
+    assert loaded.policy.config == policy.config
+    assert loaded.policy.steps(PROMPT) == policy.steps(PROMPT)
+    assert loaded.policy.steps(PROMPT)[0][0] == "answer-cue"
     assert isinstance(loaded.scorer, RidgeScorer)
     assert loaded.scorer.weights.tolist() == scorer.weights.tolist()
 
 
-def test_a_user_defined_scorer_cannot_be_saved(tmp_path: Path):
-    with pytest.raises(ConfigError, match="--scorer"):
-        PromptTask(prompts=("a",), scorer=CallableScorer(lambda prompt: 0.5)).save(tmp_path)
+def test_other_directories_are_refused(tmp_path: Path):
     with pytest.raises(RunError, match=r"no prompts\.json"):
-        PromptTask.load(tmp_path)
+        PromptRun.load(RunDir(tmp_path))
+    (tmp_path / "prompts.json").write_text('{"format": 1}')
+    with pytest.raises(RunError, match="earlier version"):
+        PromptRun.load(RunDir(tmp_path))
 
 
 def test_prompts_are_read_from_text_and_json_lines(tmp_path: Path):

@@ -14,7 +14,7 @@ from surefoot.decide.prompts.structure import append, structure
         ("Respond Valid if the brackets match, Invalid otherwise.", ("Valid", "Invalid")),
         ("Options: top up, lost or stolen card, ATM", ("top up", "lost or stolen card", "ATM")),
         ("Functions:\n- add: adds\n- sub.two: subtracts\n\nRequest: x", ("add", "sub.two")),
-        ("Which is it? (A) red (B) blue (C) green ", ("A", "B", "C")),
+        ("Which is it? (A) red (B) blue (C) green ", ("(A)", "(B)", "(C)")),
         ("Write a story about salt or pepper.", ()),
     ],
 )

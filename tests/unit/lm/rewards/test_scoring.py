@@ -48,22 +48,23 @@ def test_a_model_is_asked_for_yes_or_no_and_the_two_make_one(folder):
 def test_prompts_are_judged_by_a_language_model(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "p.txt").write_text("Write a poem.\nWrite code.\n")
     monkeypatch.chdir(tmp_path)
-    asked = ["prompts", "rlaif", "--prompts", "p.txt", "--rounds", "1", "--human-every", "0", "--steps", "512"]
+    asked = ["prompts", "rlaif", "--prompts", "p.txt", "--rounds", "1", "--human-every", "0", "-n", "40"]
     assert main([*asked, "--judge", "lm:tiny", "--name", "r", "--runs", "runs"]) == 0
     assert "the judge prefers the policy's version" in capsys.readouterr().out
-    quick = [
+    words = [
+        "prompts",
+        "train",
+        "--prompts",
+        "p.txt",
+        "--scorer",
+        "lm:tiny",
+        "--name",
+        "s",
+        "--runs",
+        "runs",
         "-n",
-        "64",
-        "--set",
-        "envs=4",
-        "--set",
-        "rollout_steps=16",
-        "--set",
-        "minibatch_size=32",
-        "--display",
-        "quiet",
+        "20",
     ]
-    words = ["prompts", "train", "--prompts", "p.txt", "--scorer", "lm:tiny", "--name", "s", "--runs", "runs", *quick]
     assert main(words) == 0
 
 

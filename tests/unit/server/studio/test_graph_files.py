@@ -1,4 +1,4 @@
-"""Graphs on the graphs: what was done is on the disk, and what others wrote is taken up."""
+"""Graph documents: changes are on disk, and edits by other programs are adopted."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> N
     assert [row["done"] for row in again.past()] == [False]
 
 
-def test_a_file_that_is_older_than_the_log_does_not_take_changes_back(tmp_path) -> None:
+def test_a_file_that_is_older_than_the_log_does_not_undo_changes(tmp_path) -> None:
     document = GraphDirectory(tmp_path).from_template("cartpole")
     old = (tmp_path / "cartpole.json").read_text()
     document.do({"op": "remove", "id": "print"})
@@ -28,7 +28,7 @@ def test_a_file_that_is_older_than_the_log_does_not_take_changes_back(tmp_path) 
     assert "print" not in GraphDirectory(tmp_path).get("cartpole").graph.nodes
 
 
-def test_what_somebody_else_wrote_into_the_file_is_a_change_that_can_be_taken_back(tmp_path) -> None:
+def test_an_edit_by_another_program_is_a_change_that_can_be_undone(tmp_path) -> None:
     GraphDirectory(tmp_path).from_template("cartpole")
     graph = template("cartpole")
     graph.remove("print")
@@ -39,7 +39,7 @@ def test_what_somebody_else_wrote_into_the_file_is_a_change_that_can_be_taken_ba
     assert "print" in document.graph.nodes
 
 
-def test_any_moment_of_the_past_is_gone_back_to(tmp_path) -> None:
+def test_every_earlier_state_can_be_restored(tmp_path) -> None:
     document = GraphDirectory(tmp_path).from_template("pendulum")
     for epochs in (1, 2, 3, 4):
         document.do({"op": "set", "id": "trainer", "params": {"epochs": epochs}})
@@ -52,7 +52,7 @@ def test_any_moment_of_the_past_is_gone_back_to(tmp_path) -> None:
     assert canonical(document.graph) == canonical(template("pendulum"))
 
 
-def test_names_that_are_taken_get_a_number_and_strange_ones_are_made_harmless(tmp_path) -> None:
+def test_existing_names_get_a_number_and_unsafe_characters_are_replaced(tmp_path) -> None:
     graphs = GraphDirectory(tmp_path)
     assert [graphs.from_template("cartpole").name for _ in range(2)] == ["cartpole", "cartpole-2"]
     assert graphs.new("../../etc/passwd", template("cartpole")).name == "etc-passwd"
@@ -62,7 +62,7 @@ def test_names_that_are_taken_get_a_number_and_strange_ones_are_made_harmless(tm
         graphs.get("ghost")
 
 
-def test_a_program_and_a_graph_are_read_and_nonsense_is_not(tmp_path) -> None:
+def test_a_program_and_a_graph_are_imported_and_invalid_text_is_refused(tmp_path) -> None:
     graphs = GraphDirectory(tmp_path)
     meant = template("cartpole").sha256()
     assert graphs.from_text("a", to_script(template("cartpole")))[0].graph.sha256() == meant
@@ -72,7 +72,7 @@ def test_a_program_and_a_graph_are_read_and_nonsense_is_not(tmp_path) -> None:
             graphs.from_text("c", text)
 
 
-def test_what_is_put_away_can_be_found_again(tmp_path) -> None:
+def test_a_deleted_graph_is_in_the_trash(tmp_path) -> None:
     graphs = GraphDirectory(tmp_path)
     graphs.from_template("cartpole")
     graphs.move_to_trash("cartpole")
@@ -81,7 +81,7 @@ def test_what_is_put_away_can_be_found_again(tmp_path) -> None:
     assert graphs.from_template("cartpole").past() == []
 
 
-def test_changes_are_told_in_words() -> None:
+def test_changes_are_described_in_words() -> None:
     move = {"op": "move", "id": "a", "at": [0, 0]}
     assert describe({"op": "batch", "ops": [move, move]}) == "moved 2 nodes"
     assert describe({"op": "within", "graph": "g", "do": {"op": "remove", "id": "x"}}) == "in g: removed x"

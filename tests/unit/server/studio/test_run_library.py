@@ -8,7 +8,7 @@ from surefoot.server.studio.run_library import Library
 from .session_cases import small, started
 
 
-def test_a_run_goes_to_its_end_and_is_a_run_like_any_other(tmp_path) -> None:
+def test_a_run_of_the_studio_finishes_and_is_an_ordinary_run(tmp_path) -> None:
     session, heard = started(small(), tmp_path)
     heard.until(session, "finished")
     session.close()
@@ -28,12 +28,12 @@ def test_a_name_that_is_no_run_here_is_refused(tmp_path, name) -> None:
         Library(tmp_path).get(name)
 
 
-def test_nothing_cannot_be_compared(tmp_path) -> None:
+def test_comparing_no_runs_is_refused(tmp_path) -> None:
     with pytest.raises(RunError, match="select runs"):
         Library(tmp_path).compare([], "return")
 
 
-def test_a_run_is_put_away_unless_it_is_running(tmp_path) -> None:
+def test_a_run_is_moved_to_the_trash_unless_it_is_running(tmp_path) -> None:
     session, heard = started(small(), tmp_path, paused=True)
     heard.until(session, "paused")
     library = Library(tmp_path)

@@ -17,8 +17,8 @@ def update(number: int, x: float | None, **fields: Any) -> UpdateRecord:
 
 def story(rule: AlertRule, values: list[float]) -> list[tuple[int, str, int]]:
     alerts = Alerts([rule])
-    told = [alert for i, x in enumerate(values, 1) for alert in alerts.take(update(i, x))]
-    return [(alert.update, alert.status, alert.since_update) for alert in told]
+    changed = [alert for i, x in enumerate(values, 1) for alert in alerts.take(update(i, x))]
+    return [(alert.update, alert.status, alert.since_update) for alert in changed]
 
 
 def test_an_alert_fires_once_and_resolves_once():
@@ -36,25 +36,25 @@ def test_hovering_at_the_threshold_neither_fires_again_nor_resolves():
     assert story(rule, [1.1, 0.9, 1.1, 0.9, 1.1, 0.6, 0.5]) == [(1, "open", 1), (7, "resolved", 1)]
 
 
-def test_without_a_clear_level_a_tenth_inside_is_well():
+def test_without_a_clear_level_an_alert_clears_a_tenth_inside_the_threshold():
     rule = AlertRule(metric="kl", above=1.0, clear_after=1)
     assert story(rule, [1.1, 0.95, 0.9]) == [(1, "open", 1), (3, "resolved", 1)]
     low = AlertRule(metric="kl", below=-1.0, clear_after=1)
     assert story(low, [-1.1, -0.95, -0.9]) == [(1, "open", 1), (3, "resolved", 1)]
 
 
-def test_below_is_the_other_side():
+def test_a_rule_may_have_a_lower_threshold():
     assert story(AlertRule(metric="kl", below=1.0), [1.5, 0.5]) == [(2, "open", 2)]
 
 
 def test_a_number_that_is_not_finite_breaks_its_rule_and_is_reported_without_a_rule():
     alerts = Alerts([AlertRule(metric="kl", below=-5.0)])
-    told = alerts.take(update(1, None, nonfinite={"m.kl": "nan"}))
-    assert [alert.title for alert in told] == ["kl below -5", "a number is not finite"]
-    assert [alert.value for alert in told] == [None, None]
+    changed = alerts.take(update(1, None, nonfinite={"m.kl": "nan"}))
+    assert [alert.title for alert in changed] == ["kl below -5", "a number is not finite"]
+    assert [alert.value for alert in changed] == [None, None]
     for number in (2, 3, 4):
-        told = alerts.take(update(number, 0.0))
-    assert [alert.status for alert in told] == ["resolved", "resolved"]
+        changed = alerts.take(update(number, 0.0))
+    assert [alert.status for alert in changed] == ["resolved", "resolved"]
     assert alerts.open == {}
 
 
@@ -72,7 +72,7 @@ def test_a_rule_whose_metric_never_occurred_is_named_with_the_nearest_metric():
     ]
 
 
-def test_the_first_of_several_names_that_is_there_counts():
+def test_the_first_present_metric_of_several_is_used():
     assert story(AlertRule(metric="approx_kl|kl", above=1.0), [2.0]) == [(1, "open", 1)]
 
 
@@ -86,7 +86,7 @@ def test_episodes_have_rules_too():
     assert len(alerts.take(update(1, 0.0, episodes=Episodes.of([5.0], [3])))) == 1
 
 
-def test_a_rule_may_be_for_some_data_only():
+def test_a_rule_may_apply_to_lines_with_a_label_only():
     rule = AlertRule(metric="kl", below=1.0, when={"data_mode": ["rollout", "mixed"]})
     for mode, fires in (("replay", 0), ("rollout", 1), ("mixed", 1)):
         assert len(Alerts([rule]).take(update(1, 0.0, labels={"data_mode": mode}))) == fires
@@ -96,8 +96,8 @@ def test_a_rule_may_be_for_some_data_only():
 def test_findings_open_and_resolve():
     alerts = Alerts([])
     finding = {"rule": "R03", "severity": "error", "title": "too far", "since_update": 2}
-    (told,) = alerts.take(FindingRecord(**COMMON, updates=3, **finding))
-    assert str(told) == "ERROR: R03: too far at update 3"
+    (changed,) = alerts.take(FindingRecord(**COMMON, updates=3, **finding))
+    assert str(changed) == "ERROR: R03: too far at update 3"
     assert list(alerts.open) == ["R03: too far"]
     alerts.take(FindingRecord(**COMMON, updates=9, **finding, status="resolved"))
     assert alerts.open == {}
@@ -105,8 +105,8 @@ def test_findings_open_and_resolve():
 
 @pytest.mark.parametrize(("reason", "fires"), [("finished", 0), ("interrupted", 0), ("error", 1), ("diverged", 1)])
 def test_a_bad_end_is_fatal(reason: Any, fires: int):
-    told = Alerts([]).take(EndRecord(**COMMON, updates=3, reason=reason))
-    assert [alert.severity for alert in told] == ["fatal"] * fires
+    changed = Alerts([]).take(EndRecord(**COMMON, updates=3, reason=reason))
+    assert [alert.severity for alert in changed] == ["fatal"] * fires
 
 
 def test_rules_are_read_from_a_file(tmp_path: Path):
@@ -144,7 +144,7 @@ def test_rules_are_read_from_a_file(tmp_path: Path):
         ("a: [", "is not YAML"),
     ],
 )
-def test_a_rule_that_cannot_work_is_told(tmp_path: Path, text: str, sentence: str):
+def test_an_invalid_rule_is_refused(tmp_path: Path, text: str, sentence: str):
     file = tmp_path / "rules.yaml"
     file.write_text(text)
     with pytest.raises(TelemetryError) as error:
@@ -153,7 +153,7 @@ def test_a_rule_that_cannot_work_is_told(tmp_path: Path, text: str, sentence: st
     assert "rules.yaml" in str(error.value)
 
 
-def test_no_rules_file_is_told(tmp_path: Path):
+def test_a_missing_rules_file_is_reported(tmp_path: Path):
     with pytest.raises(TelemetryError, match="no rules at"):
         read_rules(tmp_path / "gone.yaml")
 
@@ -166,12 +166,12 @@ def test_no_rules_file_is_told(tmp_path: Path):
         ("a|episodes.return_mean>10:1:error", AlertRule(metric="a|episodes.return_mean", above=10.0, severity="error")),
     ],
 )
-def test_a_rule_fits_on_the_command_line(text: str, rule: AlertRule):
+def test_a_rule_is_parsed_from_the_command_line(text: str, rule: AlertRule):
     assert parse_rule(text) == rule
 
 
 @pytest.mark.parametrize("text", ["kl", "kl>", "kl>x", ">3", "kl=3"])
-def test_what_is_no_rule_is_told(text: str):
+def test_a_text_that_is_no_rule_is_refused(text: str):
     with pytest.raises(TelemetryError, match="is not a rule"):
         parse_rule(text)
 

@@ -6,7 +6,7 @@ from surefoot.town.sim.layout import WAIT
 from surefoot.town.sim.tick import spawn_due_agents
 
 
-def test_the_punctual_are_paid_the_late_lose_a_fee_and_are_helped(small_town) -> None:
+def test_punctual_agents_are_paid_and_late_ones_pay_a_fee_and_are_helped(small_town) -> None:
     town = small_town(small_town.WORK)
     for _ in range(9):
         town.go(WAIT, 4)
@@ -18,7 +18,7 @@ def test_the_punctual_are_paid_the_late_lose_a_fee_and_are_helped(small_town) ->
     assert town.state.wallet[0, 1] == pytest.approx(1.0 - 0.2 + 4 * 0.1)
 
 
-def test_who_never_comes_is_absent_and_somebody_takes_the_shift(small_town) -> None:
+def test_an_agent_that_does_not_come_is_absent_and_a_colleague_takes_the_shift(small_town) -> None:
     town = small_town(small_town.WORK)
     for _ in range(13):
         town.go(WAIT, WAIT)
@@ -27,7 +27,7 @@ def test_who_never_comes_is_absent_and_somebody_takes_the_shift(small_town) -> N
     assert town.state.withheld[0, 1] >= 0.5
 
 
-def test_who_misses_too_many_shifts_has_to_leave_and_somebody_new_comes(small_town) -> None:
+def test_an_agent_that_misses_too_many_shifts_is_evicted_and_replaced(small_town) -> None:
     town = small_town(small_town.WORK + "  \nlifecycle: {respawn_delay: 2}\n".replace("employment", "employment"))
     for day in range(3):
         for _ in range(40):

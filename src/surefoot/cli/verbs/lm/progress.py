@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def pick_device(name: str) -> str:
-    """Return the torch device for --device; raise `Usage` if this machine does not have it."""
+    """Return the torch device for device; raise `Usage` if this machine does not have it."""
     import torch
 
     if name == "auto":
@@ -32,7 +32,7 @@ def pick_device(name: str) -> str:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as why:
         known = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-        raise Usage(f"--device {name} does not work here; there is {', '.join(known)}, or leave it at auto") from why
+        raise Usage(f"device={name} does not work here; there is {', '.join(known)}, or leave it at auto") from why
     return name
 
 

@@ -128,7 +128,9 @@ class LMExportArgs:
         numbers = {"steps": step, **{name: last[name] for name in names if last.get(name) is not None}}
         base = directory.read_header()["spec"]["model"]
         export(policy.backbone, speech.tokenizer, self.out, merged=self.merge, base=base, numbers=numbers)
-        print(f"{self.out}: checkpoint {step}, {'merged' if self.merge else 'separate adapters'}")
+        full = policy.backbone.train == "full"
+        kind = "all weights" if full else "merged" if self.merge else "separate adapters"
+        print(f"{self.out}: checkpoint {step}, {kind}")
         return 0
 
 

@@ -49,13 +49,12 @@ class PPOArgs:
     judge_prompts: Path | None = None
     """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
     set: Settings = ()
-    """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable."""
+    """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable.
+    device=cpu, cuda or auto, which uses a GPU if there is one."""
     name: NewRunName = None
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Continue this run."""
     track: Track = ()
-    device: str = "auto"
-    """cpu, cuda, or auto, which uses a GPU if there is one."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -78,12 +77,14 @@ class PPOArgs:
                 n for n, x in (("--model", model), ("--prompts", prompts), ("--reward", self.reward)) if x is None
             )
             raise Usage(f"{missing} is missing; pass --model DIR --prompts FILE --reward module:function")
-        lm, ppo = settings(pairs(self.set, "--set"))
+        values = pairs(self.set, "--set")
+        device = pick_device(values.pop("device", "auto"))
+        lm, ppo = settings(values)
         config = saved_config(spec).replace(**lm) if spec else LMConfig().replace(**lm)
         if config.algorithm in ("dpo", "ipo"):
             raise Usage(f"algorithm={config.algorithm} learns from pairs; `surefoot lm dpo --pairs FILE` runs it")
         rows = read_rows(prompts)
-        backbone, tokenizer = load_backbone(model, config, device=pick_device(self.device))
+        backbone, tokenizer = load_backbone(model, config, device=device)
         training = LMTraining(
             backbone,
             tokenizer,

@@ -14,9 +14,8 @@ from surefoot.cli.verbs.prompts.prompts import TokenCost, named_scorer
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
+    from surefoot.decide.prompts.policy import PromptPolicy
     from surefoot.decide.prompts.rlaif import Judge, Rlaif
-    from surefoot.decide.prompts.runs import PromptTask
-    from surefoot.train.run import Run
 
 BATCH = 20
 """Prompts judged per round: few enough for a person to check a quarter of them."""
@@ -38,7 +37,7 @@ class PromptsRlaifArgs:
     prompts: Path
     """Text file with one prompt per line, or .jsonl with a field "prompt"."""
     judge: Annotated[str, tyro.conf.arg(metavar="scorer|lm:MODEL|MODULE:FUNCTION")] = "scorer"
-    """The judge: the shipped scorer, a language model (lm:smollm2, or a directory written by `surefoot lm reward`), or your
+    """The judge: the lint (scorer), a language model (lm:smollm2, or a directory written by `surefoot lm reward`), or your
     function of two texts that returns the probability that the first is better."""
     human_every: int = 3
     """Rounds between your reviews; 0 means none."""
@@ -46,30 +45,49 @@ class PromptsRlaifArgs:
     """Pairs per review: those the judge is most certain about."""
     rounds: int = 9
     """Number of rounds."""
-    steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 60_000
-    """Number of mutations to train on, in all rounds together."""
+    evaluations: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 3_000
+    """Number of texts to score in all rounds together."""
     seed: Seed = 0
-    token_cost: TokenCost = 0.008
+    token_cost: TokenCost = 0.002
     name: NewRunName = None
 
     def run(self) -> int:
+        from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy, train
         from surefoot.decide.prompts.rlaif import Rlaif
+        from surefoot.decide.prompts.runs import ENV, PromptRun, read_prompts
         from surefoot.train.device import pin_threads
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
-        at_least_one(rounds=self.rounds)
+        at_least_one(rounds=self.rounds, evaluations=self.evaluations)
         pin_threads(1)
         person = None if self.human_every == 0 else ask_person
         loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=self.human_pairs)
-        task, run = self._begin(loop)
-        try:
-            before = judged(loop, self._improved(task, run))
-            last = self._train(loop, task, run)
-            after = judged(loop, self._improved(task, run))
-            task.save(run.directory.path)
-            run.close("finished")
-        except BaseException:
-            run.close("interrupted")
-            raise
+        prompts = read_prompts(self.prompts)
+        policy = PromptPolicy(PromptConfig(token_cost=self.token_cost), seed=self.seed)
+        directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
+        before, used, curve = judged(loop, improved(policy, prompts)), 0, list[tuple[int, float]]()
+        result: dict[str, Any] = {}
+        for _ in range(self.rounds):
+            # Random versions: a policy that leaves every prompt alone would show the judge nothing.
+            result = loop.round(improved(policy, prompts, explore=True)[:BATCH])
+            passes = train(policy, loop.scorer, prompts, max(1, self.evaluations // self.rounds))
+            curve += [(used + scores, gain) for scores, gain in passes]
+            used = curve[-1][0] if curve else used
+            agrees = "" if result["judge_agrees"] is None else f", agreement with you {result['judge_agrees']:.0%}"
+            print(
+                f"round {result['round']} of {self.rounds}: {used:,} scores; the judge prefers the new "
+                f"version {result['preferred']:.2f}{agrees}",
+                flush=True,
+            )
+        after = judged(loop, improved(policy, prompts))
+        PromptRun(
+            policy=policy,
+            prompts=tuple(prompts),
+            curve=curve,
+            evaluations=used,
+            scorer=loop.scorer,
+            measured=f"the judge {self.judge}",
+        ).save(directory, ["surefoot", *sys.argv[1:]])
         print(f"the judge prefers the policy's version to the original: {before:.2f} before, {after:.2f} after")
         share = loop.agreement.share
         if share is not None:
@@ -77,61 +95,15 @@ class PromptsRlaifArgs:
                 f"the judge agreed with you in {share:.0%} of {loop.agreement.asked} pairs; "
                 f"{loop.agreement.corrections} of its verdicts were corrected"
             )
-        print(f"{last['pairs']} pairs; surefoot prompts improve --run {run.directory.name}")
+        print(f"{result['pairs']} pairs; surefoot prompts improve --run {directory.name}")
         return 0
-
-    def _begin(self, loop: Rlaif) -> tuple[PromptTask, Run]:
-        from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
-        from surefoot.decide.prompts.world import PromptConfig
-        from surefoot.train.run import create_run
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
-        from surefoot.train.spec import make_spec
-        from surefoot.train.training import Training
-
-        task = PromptTask(
-            prompts=tuple(read_prompts(self.prompts)),
-            config=PromptConfig(token_cost=self.token_cost),
-            scorer=loop.scorer,
-        )
-        settings: dict[str, Any] = {**SETTINGS, "seed": self.seed}
-        spec = make_spec(
-            ENV, task.world(1).action, preset_name="sb3", settings=settings, total_steps=self.steps, eval_every=0
-        )
-        directory = new_run_dir(ENV, spec.seed, root=runs_root(), name=self.name)
-        training = Training(spec, make=task.make)
-        return task, create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
-
-    def _train(self, loop: Rlaif, task: PromptTask, run: Run) -> dict[str, Any]:
-        from surefoot.decide.prompts.world import PromptWorld
-
-        result: dict[str, Any] = {}
-        for moment in run.moments():
-            if moment.env_steps < (loop.rounds + 1) * self.steps / self.rounds:
-                continue
-            result = loop.round(self._improved(task, run)[:BATCH])
-            world = run.training.world
-            assert isinstance(world, PromptWorld)
-            world.score_by(loop.scorer)
-            agrees = "" if result["judge_agrees"] is None else f", agreement with you {result['judge_agrees']:.0%}"
-            print(
-                f"round {result['round']} of {self.rounds}: {moment.env_steps:,} mutations; the judge prefers the new "
-                f"version {result['preferred']:.2f}{agrees}",
-                flush=True,
-            )
-        return result
-
-    def _improved(self, task: PromptTask, run: Run) -> list[Improved]:
-        from surefoot.decide.prompts.improve import by_policy, improve
-
-        world = task.world(min(64, len(task.prompts)), in_order=True)
-        return improve(by_policy(run.training.policy, deterministic=True), world)
 
     def _judge(self) -> Judge:
         from surefoot.decide.prompts.rlaif import judge_by
-        from surefoot.decide.prompts.scorers import FeatureScorer
+        from surefoot.decide.prompts.scorers import LintScorer
 
         if self.judge == "scorer":
-            return judge_by(FeatureScorer())
+            return judge_by(LintScorer())
         if self.judge == "lm" or self.judge.startswith("lm:"):
             return judge_by(named_scorer(self.judge))
         return user_object(
@@ -139,6 +111,15 @@ class PromptsRlaifArgs:
             "--judge",
             f"--judge {self.judge} must be scorer, lm:MODEL or MODULE:FUNCTION, such as judges:politeness",
         )
+
+
+def improved(policy: PromptPolicy, prompts: list[str], *, explore: bool = False) -> list[Improved]:
+    """Return the policy's versions of the prompts, or random ones."""
+    from surefoot.decide.prompts.improve import at_random, improve
+    from surefoot.decide.prompts.scorers import LintScorer
+
+    chooser = at_random(policy.config, policy.seed) if explore else policy.steps
+    return improve(chooser, prompts, LintScorer(), token_cost=policy.config.token_cost)
 
 
 def judged(loop: Rlaif, improved: list[Improved]) -> float:

@@ -17,8 +17,12 @@ ScenarioName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENA
 
 @dataclass(frozen=True, kw_only=True)
 class TownOptions:
-    """Keys of --set that concern replay, cloning and annealing rather than PPO."""
+    """Keys of --set that concern the run, replay, cloning and annealing rather than PPO."""
 
+    eval_every: int | None = None
+    """Agent steps between evaluations (default: ten evaluations per run; 0 disables them)."""
+    checkpoint_every: int | None = None
+    """Agent steps between checkpoints (default: twenty checkpoints per run)."""
     replay_share: float = 0.5
     """mixed: share of updates from replayed data, between 0 and 1."""
     replay_recent: int = 4

@@ -74,16 +74,13 @@ class TownTrainArgs:
     """After training, play one episode and write its samples to this directory."""
     ppo_log: options.PpoLog = None
     set: options.Settings = ()
-    """Change a setting of `surefoot knobs`, or one of: replay_share=0.5, replay_recent=4, replay_batch_size=1, replay_shuffle,
-    replay_seed, replay_drop_last, replay_streaming, max_lag, min_sample_size=0.05, rho_clip=1, bc_episodes=64,
-    anneal_schedule=bc:30,ppo:20,ppo:20, anneal_accuracy=0.9, anneal_exit_on_failure (see `docs/reference/town.md`)."""
+    """Change a setting of `surefoot knobs`, or one of: eval_every=STEPS, checkpoint_every=STEPS, replay_share=0.5,
+    replay_recent=4, replay_batch_size=1, replay_shuffle, replay_seed, replay_drop_last, replay_streaming, max_lag,
+    min_sample_size=0.05, rho_clip=1, bc_episodes=64, anneal_schedule=bc:30,ppo:20,ppo:20, anneal_accuracy=0.9,
+    anneal_exit_on_failure (see `docs/reference/town.md`)."""
     seed: int | None = None
     """Random seed (default: 0)."""
     name: options.NewRunName = None
-    checkpoint_every: int | None = None
-    """Agent steps between checkpoints (default: twenty checkpoints per run)."""
-    eval_every: int | None = None
-    """Agent steps between evaluations (default: ten evaluations per run; 0 disables them)."""
     display: options.Display = "auto"
 
     def run(self) -> int:
@@ -152,8 +149,8 @@ class TownTrainArgs:
             rollout_ticks=self.rollout_ticks,
             variant=self.observations,
             central=self.central,
-            eval_every=self.eval_every,
-            checkpoint_every=self.checkpoint_every,
+            eval_every=self.parsed_set[0].eval_every,
+            checkpoint_every=self.parsed_set[0].checkpoint_every,
         )
 
     def _teach(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:

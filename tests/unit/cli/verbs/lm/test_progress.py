@@ -16,5 +16,5 @@ def test_auto_takes_what_there_is() -> None:
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:99", "xpu"])
 def test_a_device_that_is_not_here_is_one_sentence(name: str) -> None:
-    with pytest.raises(Usage, match=f"--device {name} does not work here; there is cpu"):
+    with pytest.raises(Usage, match=f"device={name} does not work here; there is cpu"):
         pick_device(name)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import re
 
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.decide.prompts.improve import Improved
-from surefoot.decide.prompts.page import prompts_page
+from surefoot.lm.policy.tiny import make_tiny
 
 PROMPTS = [
     "Write a story about bees.",
@@ -27,93 +25,77 @@ def prompts(tmp_path):
     return path
 
 
-def test_a_prompt_is_improved_without_any_run(capsys):
-    assert main(["prompts", "improve", "Write a story about bees.", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["score"] > told["score_before"]
-    assert told["text"].startswith("Write a story about bees.")
-    assert all(change["gain"] > 0 or change["tokens"] < 0 for change in told["changes"])
+@pytest.fixture
+def tiny(tmp_path):
+    """A folder with a tiny random model with characters as tokens."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    make_tiny(folder)
+    return folder
+
+
+def test_without_a_run_the_lint_says_what_is_missing_and_no_word_is_lost(capsys):
+    assert main(["prompts", "improve", "Write something nice about bees."]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("lint 0.")
+    assert "vague: nice, something" in out
+    assert "Write something nice about bees." in out
+    assert main(["prompts", "improve", "Write something nice about bees.", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"].startswith("Write something nice about bees.")
 
 
 def test_a_prompt_may_come_from_a_pipe(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("What is tea?"))
     assert main(["prompts", "improve"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("score 0.")
-    assert "What is tea?" in out
+    assert "What is tea?" in capsys.readouterr().out
 
 
-def test_words_are_removed_only_with_allow_cut_and_then_shown(capsys):
-    asked = ["prompts", "improve", "Please just really explain to me what tea is made of."]
-    assert main(asked) == 0
-    assert "- Please" not in capsys.readouterr().out
-    assert main([*asked, "--allow-cut"]) == 0
-    out = capsys.readouterr().out
-    assert "- Please just really explain" in out
-    assert "+ Explain to me what tea is made of." in out
-
-
-def test_a_policy_is_trained_used_and_measured(prompts, tmp_path, capsys):
+def test_a_policy_is_trained_and_used(prompts, tmp_path, capsys):
     runs = ["--runs", str(tmp_path / "runs")]
-    quick = [
-        "-n",
-        "256",
-        "--set",
-        "envs=4",
-        "--set",
-        "rollout_steps=16",
-        "--set",
-        "minibatch_size=32",
-        "--display",
-        "quiet",
-    ]
-    assert main(["prompts", "train", "--prompts", str(prompts), "--name", "mine", *quick, *runs]) == 0
+    assert main(["prompts", "train", "--prompts", str(prompts), "--name", "mine", "-n", "40", *runs]) == 0
     assert main(["prompts", "improve", "Write a poem.", "--run", "mine", "--json", *runs]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["original"] == "Write a poem."
-    assert main(["prompts", "eval", "mine", "--json", *runs]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert rows["prompts"] == 4
-    assert set(rows["rows"]) == {"the policy", "at random", "one after the other"}
-    assert main(["prompts", "report", "mine", *runs]) == 0
-    assert "the policy earns" in capsys.readouterr().out
-    page = (tmp_path / "runs/mine/prompts.html").read_text()
-    assert re.findall(r'<section id="(\w+)"', page) == [
-        "curve",
-        "compared",
-        "chosen",
-        "spread",
-        "categories",
-        "examples",
-    ]
-    assert "default-src 'none'" in page
-    assert "Write a story about bees." in page
 
 
-def test_what_prompts_say_cannot_break_out_of_the_page():
-    bad = Improved(original="<script>alert(1)</script>", score_before=0.1, score=0.2, reward=0.1)
-    page = prompts_page("<b>run</b>", {"the policy": [bad]}, [], token_cost=0.008)
-    assert "<script>" not in page
-    assert "<b>run" not in page
+def test_a_task_is_measured_with_a_model(tiny, tmp_path, capsys):
+    rows = [{"prompt": f"Which of these is {x}: sun, sea or sand?", "answer": "sea"} for x in ("hot", "wet", "dry")]
+    rows.append({"prompt": "What is 3 + 4?", "answer": 7, "check": "number"})
+    task = tmp_path / "rows.jsonl"
+    task.write_text("\n".join(json.dumps(row) for row in rows))
+    runs, model = ["--runs", str(tmp_path / "runs")], ["--task", str(task), "--model", f"lm:{tiny}"]
+    assert main(["prompts", "train", *model, "--name", "mine", "-n", "16", *runs]) == 0
+    assert "4 prompts, 16 scores by task" in capsys.readouterr().out
+    assert main(["prompts", "eval", "mine", *model, "--train-task", str(task), *runs]) == 0
+    out = capsys.readouterr().out
+    for name in ("the policy", "no change", "at random", "best single", "best of 24", "best sequence"):
+        assert name in out
+    assert main(["prompts", "improve", "Which is wet: sun or sea?", *model, "-n", "20", *runs]) == 0
+    assert "Which is wet: sun or sea?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["train"], "pass --task FILE or --prompts FILE"),
+        (["train", "--task", "rows.jsonl", "--scorer", "lm"], "a task is scored by its answers"),
+        (["improve", "a", "--run", "x", "--task", "rows.jsonl"], "the policy of a run needs no task"),
+        (["improve", "a", "--task", "rows.jsonl", "--model", "gpt"], "--model gpt must be lm:MODEL"),
+        (["improve", "a", "-n", "0"], "--evaluations is 0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path, monkeypatch, capsys, options, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a", "answer": "b"}\n')
+    assert main(["prompts", *options]) == 64
+    assert words in capsys.readouterr().err
 
 
 def test_the_scorer_learns_from_people_first_if_there_are_scores(prompts, tmp_path, capsys):
     scores = tmp_path / "scores.jsonl"
     scores.write_text("\n".join(json.dumps({"prompt": p, "score": 1 + i % 5}) for i, p in enumerate(PROMPTS * 5)))
-    quick = [
-        "-n",
-        "64",
-        "--set",
-        "envs=4",
-        "--set",
-        "rollout_steps=16",
-        "--set",
-        "minibatch_size=32",
-        "--display",
-        "quiet",
-    ]
     args = ["--prompts", str(prompts), "--scores", str(scores), "--runs", str(tmp_path / "runs"), "--name", "mine"]
-    assert main(["prompts", "train", *args, *quick]) == 0
+    assert main(["prompts", "train", *args, "-n", "20"]) == 0
     assert "scorer fitted to 15 scores; on 5" in capsys.readouterr().out
     assert (tmp_path / "runs" / "mine" / "scorer.json").exists()
 

@@ -16,7 +16,7 @@ def test_a_judge_is_corrected_by_a_person(
     (tmp_path / "p.txt").write_text("\n".join(f"Write {x}." for x in ("a poem", "code", "a report", "an advert")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO("what\nb\n" * 40))
-    asked = ["prompts", "rlaif", "--prompts", "p.txt", "--rounds", "2", "--human-every", "1", "--steps", "2048"]
+    asked = ["prompts", "rlaif", "--prompts", "p.txt", "--rounds", "2", "--human-every", "1", "--evaluations", "60"]
     told = main([*asked, "--name", "r", "--runs", str(tmp_path / "runs")])
     said = capsys.readouterr().out
     assert told == 0

@@ -65,14 +65,13 @@ def test_old_logs_are_watched_by_their_own_flags(capsys: pytest.CaptureFixture[s
     code, told, _ = watch(capsys, log, "--once", "--queue-events-min", "29.5", "--grad-threshold", "100")
     assert code == 1
     assert [(alert["title"], alert["update"]) for alert in told] == [("queue_conflict_events below 29.5", 1)]
-    assert watch(capsys, log, "--idle-exit", "0.05", "--interval", "0.01") == (0, [], "")
+    assert watch(capsys, log, "--idle-exit", "0.05") == (0, [], "")
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
         (["gone", "--once"], 2, "no run called 'gone'"),
-        (["x", "--interval", "0"], 64, "above 0"),
         (["x", "--webhook", "http://example.org/x"], 64, "is refused"),
         (["x", "--rule", "loss"], 2, "is not a rule"),
         (["x", "--rules", "gone.yaml"], 2, "no rules at gone.yaml"),
