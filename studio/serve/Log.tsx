@@ -26,7 +26,7 @@ export function Log({ policy }: { policy: Policy }) {
   }, [policy.name, policy.decisions, policy.rewards, policy.newest]);
   return (
     <>
-      <section className="card wide actions" aria-label="Actions">
+      <section className="card wide shares" aria-label="Actions">
         <header>
           <h2>Actions</h2>
         </header>

@@ -109,7 +109,7 @@ def test_a_policy_is_made_tried_taught_promoted_and_rolled_back_in_the_page(page
     page.get_by_role("button", name="Learn now").click()
     expect(version).to_have_text("2")
     expect(page.locator(".log tbody tr")).to_have_count(20)
-    expect(page.locator(".actions")).to_contain_text("replace")
+    expect(page.locator(".shares")).to_contain_text("replace")
     expect(page.locator(".curve")).to_be_visible()
     page.get_by_role("button", name="try version 0 on a tenth").click()
     expect(page.locator(".tag.canary")).to_have_text("canary 10 %")
