@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fluency 0.3] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fluency 0.1] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--fluency", type=float, default=0.3, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--fluency", type=float, default=0.1, help="weight of the reference's log-prob in the score")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []

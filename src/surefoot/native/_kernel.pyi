@@ -157,6 +157,7 @@ def rollout_collect(
     streams: CapsuleType,
     /,
     *,
+    deterministic: bool,
     obs: Array,
     start: Array,
     returns: Array,

@@ -10,10 +10,11 @@ import torch
 
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View, World
+from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, PolicyInput
-from surefoot.train.collect.episodes import episode_continues, return_of, success_of
-from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
+from surefoot.train.collect.episodes import EpisodeLog, episode_continues, return_of, success_of
+from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actions, kernel_actor
 
 # Added to a run's seed, so that evaluations never play the episodes it trained on.
 EVAL_SEED_OFFSET = 1_000_003
@@ -62,6 +63,10 @@ def play(
         raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     streams = world.num_envs
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+    if deterministic and path != "torch" and isinstance(world, NativeWorld):
+        actor = kernel_actor(policy, seed)
+        if actor is not None:
+            return _play_native(actor, world, quota, seed, stop)
     choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device), path=path)
     view, start = world.reset(seed), np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
@@ -83,9 +88,36 @@ def play(
                 success = success_of(step, stream)
                 played.successes.append(None if success is None else bool(success))
             returns[stream], lengths[stream] = 0.0, 0
-        if lengths.max() >= LONGEST_EPISODE:
-            raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit")
+        _refuse_endless(world, lengths)
     return played
+
+
+# Steps per call of the kernel: a fraction of a millisecond, and few to throw away after the last episode.
+_STEPS_PER_CALL = 64
+
+
+def _play_native(
+    actor: KernelActor, world: NativeWorld, quota: np.ndarray, seed: int, stop: Callable[[], bool]
+) -> Played:
+    """Play a native world in the kernel, many steps per call; the episodes are those of the loop in `play`."""
+    view, start = world.reset(seed), np.ones(world.num_envs, dtype=bool)
+    rollout = KernelRollout(actor, world, _STEPS_PER_CALL, masked=False)
+    episodes, played = EpisodeLog(world.num_envs), Played([], [], [])
+    while quota.any() and not stop():
+        view = rollout.collect_native(world, view, start, episodes, deterministic=True)
+        for episode in episodes.take_fresh():
+            if quota[episode.stream]:
+                quota[episode.stream] -= 1
+                played.returns.append(episode.return_)
+                played.lengths.append(episode.length)
+                played.successes.append(None)
+        _refuse_endless(world, episodes.lengths)
+    return played
+
+
+def _refuse_endless(world: World, lengths: np.ndarray) -> None:
+    if lengths.max() >= LONGEST_EPISODE:
+        raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit")
 
 
 _Choose = Callable[[View, np.ndarray], np.ndarray]

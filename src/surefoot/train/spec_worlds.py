@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
@@ -14,6 +14,15 @@ class WorldMaker(Protocol):
     """Makes worlds of one kind, with a number of streams and of worker processes."""
 
     def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A world that counts events."""
+
+    def take_counts(self) -> dict[str, float]:
+        """Return the counts since the last call, by name; they go into the report's stats."""
+        ...
 
 
 def world_maker(spec: RunSpec) -> WorldMaker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
@@ -22,16 +22,7 @@ from surefoot.train.collect.collector import Collector
 from surefoot.train.device import choose_device, keep_large_blocks
 from surefoot.train.diagnose.diagnostics import Diagnostics
 from surefoot.train.spec import RunSpec
-from surefoot.train.spec_worlds import WorldMaker, world_maker
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A world that counts events."""
-
-    def take_counts(self) -> dict[str, float]:
-        """Return the counts since the last call, by name; they go into the report's stats."""
-        ...
+from surefoot.train.spec_worlds import Counting, WorldMaker, world_maker
 
 
 class Training:

@@ -79,7 +79,8 @@ class Net:
         last = [(self.inputs, *widths)[-1] for widths in (self.hidden, critic)]
         self.value_out = [rng.normal(size=(1, last[1])) / np.sqrt(last[1]), rng.normal(size=1)]
         self.policy_out = [rng.normal(size=(self.outputs, last[0])), rng.normal(size=self.outputs)]
-        self.log_std = [] if self.head == "categorical" else [np.log(self.spread) + 0.1 * rng.normal(size=self.outputs)]
+        spreads = (last[0], self.outputs) if self.head == "gsde" else (self.outputs,)
+        self.log_std = [] if self.head == "categorical" else [np.log(self.spread) + 0.1 * rng.normal(size=spreads)]
         parts = (self.actor, [] if self.shared else self.critic, self.value_out, self.policy_out, self.log_std)
         self.tensors = [x.astype(np.float32) for part in parts for x in part]
         begin = 0
@@ -119,6 +120,13 @@ class Net:
         raw = through(x, self.actor) @ self.policy_out[0].T.astype(np.float64) + self.policy_out[1]
         value = through(x, self.critic) @ self.value_out[0].T.astype(np.float64) + self.value_out[1]
         return raw, value[:, 0]
+
+    def features(self, obs: np.ndarray) -> np.ndarray:
+        """The actor's last hidden activations [n, width], in float64; without a normaliser."""
+        h = obs.astype(np.float64)
+        for weight, bias in zip(self.actor[0::2], self.actor[1::2], strict=True):
+            h = ACTIVATIONS[self.activation](h @ weight.T.astype(np.float64) + bias)
+        return h
 
     def act(
         self,

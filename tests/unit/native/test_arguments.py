@@ -163,6 +163,7 @@ def calls(net_of) -> dict[str, Arguments]:
             1: handle,
             2: rng,
             3: world,
+            "deterministic": 0,
             "obs": row(F, 4),
             "start": row(bool),
             "returns": row(D),

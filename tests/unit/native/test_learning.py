@@ -79,19 +79,25 @@ def loss(net, batch, vf_coef, ent_coef):
         entropy = -(np.exp(log_p) * log_p).sum(axis=1).mean()
     else:
         log_std = net.log_std[0].astype(np.float64)
+        if net.head == "gsde":
+            # The features are constants here: only log_std learns through the variance.
+            log_std = 0.5 * np.log(net.frozen**2 @ np.exp(2.0 * log_std) + 1e-6)
         z = (batch["action"] - raw) / np.exp(log_std)
         log_prob = (-0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi)).sum(axis=1)
-        entropy = (log_std + 0.5 * np.log(2 * np.pi * np.e)).sum()
+        entropy = (log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(axis=-1).mean()
     policy = -(batch["advantage"] * np.exp(log_prob - batch["log_prob"])).mean()
     return policy + vf_coef * 0.5 * ((value - batch["target"]) ** 2).mean() - ent_coef * entropy
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("head", [{"sizes": (3,)}, {"head": "gaussian", "sizes": (2,)}], ids=str)
+@pytest.mark.parametrize(
+    "head", [{"sizes": (3,)}, {"head": "gaussian", "sizes": (2,)}, {"head": "gsde", "sizes": (3,)}], ids=str
+)
 def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of, head, shared):
     net = net_of(isa=isa, inputs=3, hidden=(5,), shared=shared, **head)
     net.remember()
     batch = batch_of(net, 21)
+    net.frozen = net.features(batch["features"])
     before = [x.copy() for x in net.tensors]
     said, table, _ = learn(net, batch, [21], vf_coef=0.5, ent_coef=0.1, lr=1.0)
     assert said[:2] == (1, 0)
@@ -119,6 +125,8 @@ def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of
         {"hidden": (70,), "critic_hidden": (5, 300), "head": "gaussian", "sizes": (17,), "activation": "elu"},
         {"hidden": (16, 16), "head": "squashed", "sizes": (2,), "activation": "relu"},
         {"inputs": 400, "hidden": (9,), "sizes": (40,), "activation": "leaky_relu"},
+        {"hidden": (33, 17), "head": "gsde", "sizes": (5,)},
+        {"inputs": 11, "hidden": (), "head": "gsde", "sizes": (1,)},
     ],
     ids=str,
 )
@@ -185,7 +193,13 @@ def test_the_second_clip_stops_the_gradient_of_bad_actions_that_became_likely(ne
 @pytest.mark.parametrize("n", [1, 21, 700])
 @pytest.mark.parametrize(
     "head",
-    [{"sizes": (3,)}, {"sizes": (2, 4)}, {"head": "gaussian", "sizes": (2,)}, {"head": "squashed", "sizes": (2,)}],
+    [
+        {"sizes": (3,)},
+        {"sizes": (2, 4)},
+        {"head": "gaussian", "sizes": (2,)},
+        {"head": "squashed", "sizes": (2,)},
+        {"head": "gsde", "sizes": (2,)},
+    ],
     ids=str,
 )
 def test_log_probs_of_actions_are_those_they_were_drawn_with(isa, net_of, head, n):

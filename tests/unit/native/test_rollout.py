@@ -58,6 +58,7 @@ class Rollout:
             self.handle,
             rng,
             world,
+            deterministic=False,
             obs=obs,
             start=start,
             returns=self.returns,
@@ -239,3 +240,32 @@ def test_a_world_that_leaves_the_finite_stops_the_rollout_at_that_step(net_of, r
     said, _ = roll.collect(rng, world, obs, start, ended)
     assert said == -1
     assert not roll.valid.any()
+
+
+@pytest.mark.parametrize(
+    "shape", [{"hidden": (17,), "sizes": (3,)}, {"hidden": (), "sizes": (1,), "inputs": 40}], ids=str
+)
+def test_gsde_acts_with_one_matrix_per_stream_until_the_next_draw(isa, net_of, rng, shape):
+    net = net_of(isa=isa, head="gsde", **shape)
+    rollout = Rollout(net, streams=300)
+    obs = np.random.default_rng(0).normal(size=(300, net.inputs)).astype(np.float32)
+    for t in range(STEPS):
+        before = rng.copy()
+        rollout.act(t, obs, rng)
+        assert np.array_equal(before, rng) == (t > 0)
+    np.testing.assert_array_equal(rollout.action[1:], np.broadcast_to(rollout.action[0], rollout.action[1:].shape))
+    # Over the streams the noise is normal with the variance of the formula.
+    std = np.sqrt(net.features(obs) ** 2 @ np.exp(2.0 * net.log_std[0].astype(np.float64)) + 1e-6)
+    z = (rollout.action[0] - net.forward(obs)[0]) / std
+    assert abs(z.mean()) < 5 / z.size**0.5
+    assert z.std() == pytest.approx(1.0, abs=5 / z.size**0.5)
+    expected = (-0.5 * z**2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+    np.testing.assert_allclose(rollout.log_prob[0], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_rollout_of_more_streams_than_there_are_matrices_is_refused(net_of, rng):
+    large, small = net_of(head="gsde", sizes=(2,)), net_of(head="gsde", sizes=(2,))
+    rollout = Rollout(large, streams=9)
+    rollout.net = small
+    with pytest.raises(ValueError, match="another network"):
+        rollout.act(0, np.zeros((9, 4), np.float32), rng)

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from recall import Recall, RecallShape
+from surefoot import native
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
 from surefoot.envs.builtin.classic import CLASSIC
+from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
@@ -226,3 +228,23 @@ def test_a_cue_that_is_shown_once_is_answered_by_a_policy_that_remembers_it():
             )
 
     assert play(Recaller(), Recall(6, RecallShape(hidden=True)), 30, seed=1).mean == pytest.approx(1.0)
+
+
+@pytest.mark.skipif(native.kernel is None, reason=native.why_not)
+@pytest.mark.parametrize(
+    ("env", "net"),
+    [
+        ("CartPole-v1", {}),
+        ("Pendulum-v1", {"normalize_obs": True}),
+        ("Acrobot-v1", {"shared": True}),
+        ("MountainCarContinuous-v0", {"gsde": True}),
+    ],
+)
+def test_episodes_played_in_the_kernel_are_those_of_the_loop(env, net, monkeypatch):
+    world = make_world(env, 3)
+    policy = ActorCritic(world.observation, world.action, NetConfig(**net), seed=3)
+    inside = play(policy, world, 7, seed=5)
+    monkeypatch.setattr(evaluate, "NativeWorld", type(None))
+    outside = play(policy, world, 7, seed=5)
+    assert (inside.returns, inside.lengths, inside.successes) == (outside.returns, outside.lengths, outside.successes)
+    assert play(policy, world, 7, seed=5, stop=lambda: True).returns == []

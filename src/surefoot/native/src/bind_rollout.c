@@ -79,7 +79,7 @@ static int world_fits(const sf_rollout_call *in) {
     return 0;
 }
 
-/* rollout_collect(net, rollout, rng, streams, *, obs, start, returns, lengths, ended) → (how many episodes ended, or -1 - t if
+/* rollout_collect(net, rollout, rng, streams, *, deterministic, obs, start, returns, lengths, ended) → (how many episodes ended, or -1 - t if
  * step t held a non-finite number; seconds spent in the environment). `obs` and `start` are updated. */
 static PyObject *rollout_collect(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
@@ -91,7 +91,7 @@ static PyObject *rollout_collect(PyObject *self, PyObject *const *args, Py_ssize
         !world_fits(&in))
         return NULL;
     const int64_t n = in.rollout->streams;
-    if (!sf_read(&call, OUTPUT(c, obs, SF_F32, n * in.net->inputs), OUTPUT(c, start, SF_BOOL, n), OUTPUT(c, returns, SF_F64, n),
+    if (!sf_read(&call, INT(c, deterministic, 0, 1)) || !sf_read(&call, OUTPUT(c, obs, SF_F32, n * in.net->inputs), OUTPUT(c, start, SF_BOOL, n), OUTPUT(c, returns, SF_F64, n),
                  OUTPUT(c, lengths, SF_I64, n), OUTPUT(c, ended, SF_F64, in.rollout->steps * n * 4)) ||
         !sf_end(&call))
         return NULL;

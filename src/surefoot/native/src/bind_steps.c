@@ -23,7 +23,7 @@ static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t c
         PyErr_SetString(PyExc_ValueError, "a rollout has masks at every step or at none");
         return NULL;
     }
-    sf_rollout_act(in.net, in.rng, in.rollout, in.t, in.obs, in.mask);
+    sf_rollout_act(in.net, in.rng, in.rollout, in.t, in.obs, in.mask, 0);
     Py_RETURN_NONE;
 }
 

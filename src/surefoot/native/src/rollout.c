@@ -18,13 +18,14 @@ static int is_finite_reward(double x) { return fabs(x) <= LARGEST_FLOAT; }
  * not depend on the other rows of a call, so the digits are the same. */
 static int values_are_deferred(const sf_net *net, const sf_rollout *rollout) { return rollout->obs && !net->shared; }
 
-void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask) {
+void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask,
+                    int deterministic) {
     const int64_t n = rollout->streams, at = t * n, bytes = rollout->action_bytes;
     if (rollout->obs) memcpy(rollout->obs + at * net->inputs, obs, n * net->inputs * sizeof(float));
     if (rollout->mask) memcpy(rollout->mask + at * net->outputs, mask, n * net->outputs);
-    if (net->head == SF_GSDE && (t == 0 || (net->noise_every && t % net->noise_every == 0))) net->ops->draw_noise(net, rng, (int)n);
+    if (net->head == SF_GSDE && !deterministic && (t == 0 || (net->noise_every && t % net->noise_every == 0))) net->ops->draw_noise(net, rng, (int)n);
     net->exploring = 1;
-    net->ops->act(net, rng, (int)n, obs, mask, 0, (char *)rollout->action + at * bytes, (char *)rollout->env_action + at * bytes,
+    net->ops->act(net, rng, (int)n, obs, mask, deterministic, (char *)rollout->action + at * bytes, (char *)rollout->env_action + at * bytes,
                   rollout->log_prob + at, values_are_deferred(net, rollout) ? NULL : rollout->value + at);
     net->exploring = 0;
 }
@@ -93,7 +94,7 @@ static void end_episodes(sf_net *net, sf_rollout *rollout, int64_t t, const floa
     const int64_t n = rollout->streams, at = t * n;
     for (int64_t i = 0; i < n; i++) {
         if (!rollout->terminated[at + i] && !rollout->truncated[at + i]) continue;
-        if (rollout->truncated[at + i]) net->ops->values(net, 1, final_obs + i * net->inputs, rollout->next_value + at + i);
+        if (rollout->truncated[at + i] && !c->deterministic) net->ops->values(net, 1, final_obs + i * net->inputs, rollout->next_value + at + i);
         const double entry[4] = {(double)i, c->returns[i], (double)c->lengths[i], rollout->truncated[at + i]};
         memcpy(c->ended + 4 * c->episodes++, entry, sizeof entry);
         c->returns[i] = 0.0;
@@ -110,7 +111,7 @@ int sf_rollout_collect(sf_net *net, sf_rng *rng, sf_rollout *rollout, sf_streams
     for (int64_t t = 0; t < rollout->steps && c->bad_step < 0; t++) {
         const int64_t at = t * n;
         memcpy(rollout->start + at, c->start, n);
-        sf_rollout_act(net, rng, rollout, t, c->obs, NULL);
+        sf_rollout_act(net, rng, rollout, t, c->obs, NULL, c->deterministic);
         const double before = clock_now();
         const int ended = sf_streams_step(streams, (char *)rollout->env_action + at * rollout->action_bytes, c->obs,
                                           rollout->reward + at, rollout->terminated + at, rollout->truncated + at, final_obs);
@@ -119,7 +120,7 @@ int sf_rollout_collect(sf_net *net, sf_rng *rng, sf_rollout *rollout, sf_streams
         if (!(count_step(rollout, t, c) && finite)) c->bad_step = t;
         if (ended) end_episodes(net, rollout, t, final_obs, c);
     }
-    if (c->bad_step < 0) {
+    if (c->bad_step < 0 && !c->deterministic) {
         memset(rollout->valid, 1, (size_t)(rollout->steps * n));
         sf_rollout_finish(net, rollout, c->obs);
     }

@@ -36,14 +36,15 @@ typedef struct {
     int64_t episodes; /* rows of `ended` that were written */
     int64_t bad_step; /* the step that held a non-finite number, or -1 */
     double seconds;   /* spent in the environment */
+    int deterministic; /* for an evaluation: most likely actions, and no values */
 } sf_collection;
 
 enum { SF_RECORDED, SF_EPISODE_ENDED, SF_NON_FINITE };
 
 int sf_all_finite(const float *x, int64_t n);
 
-/* Sample actions for all streams and write them as step t. */
-void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask);
+/* Sample actions for all streams, or take the most likely ones, and write them as step t. */
+void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask, int deterministic);
 
 /* Write step t and return SF_RECORDED or SF_EPISODE_ENDED; with a non-finite reward write nothing and return SF_NON_FINITE. */
 int sf_rollout_record(sf_rollout *rollout, int64_t t, const sf_step *step);

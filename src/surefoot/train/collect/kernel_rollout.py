@@ -77,7 +77,7 @@ def kernel_actions(actor: KernelActor, view: View, rng: np.ndarray, *, determini
         n=len(features),
         rng=rng,
         obs=features,
-        mask=view.action_mask,
+        mask=None if view.action_mask is None else np.ascontiguousarray(view.action_mask, np.bool_),
         deterministic=deterministic,
         action=action,
         env_action=env_action,
@@ -141,14 +141,20 @@ class KernelRollout:
             valid=self.valid,
         )
 
-    def collect_native(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
-        """Step a native world to the end of the rollout in one call. Return the last view; `start` is updated."""
+    def collect_native(
+        self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog, *, deterministic: bool = False
+    ) -> View:
+        """Step a native world to the end of the rollout in one call. Return the last view; `start` is updated.
+
+        For an evaluation, `deterministic` takes the most likely actions and computes no values.
+        """
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
         count, self.in_world = self.kernel.rollout_collect(
             self.net,
             self.memory,
             self.rng,
             world.handle,
+            deterministic=deterministic,
             obs=obs,
             start=start,
             returns=episodes.returns,
