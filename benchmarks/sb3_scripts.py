@@ -26,8 +26,9 @@ IMPORTS = [
 SHORTER = [
     (re.compile(r"(total_timesteps=|\.learn\()(int\()?\d[\d_]*(\.\d*)?(e\d+)?(?(2)\))"), r"\g<1>2_000"),
     (re.compile(r"^(\s*)while True:", re.M), r"\1for _ in range(100):"),
+    (re.compile(r"range\(1_?000\)"), "range(100)"),
 ]
-"""Applied to every script: training ends after 2,000 steps, endless loops after 100 rounds."""
+"""Applied to every script: training ends after 2,000 steps, loops of 1,000 rounds and endless ones after 100."""
 SB3 = "DLR-RM/stable-baselines3"
 HIGHWAY, ZOO = "Farama-Foundation/HighwayEnv", "DLR-RM/rl-baselines3-zoo"
 ROM = "the game's ROM is not free: RedGymEnv is replaced by an env with its methods"
@@ -85,9 +86,7 @@ class StreamWrapper(gym.Wrapper):
 """
 
 SCRIPTS = [
-    Script(
-        "utiasDSL/gym-pybullet-drones", "gym_pybullet_drones/examples/learn.py", "--gui False", {"int(1e7)": "int(3e3)"}
-    ),
+    Script("utiasDSL/gym-pybullet-drones", "gym_pybullet_drones/examples/learn.py", "--gui False"),
     Script(
         "PWhiddy/PokemonRedExperiments",
         "v2/baseline_fast_v2.py",
@@ -99,7 +98,9 @@ SCRIPTS = [
     Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
     Script(
-        HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(100)": "range(1)"}
+        HIGHWAY,
+        "scripts/sb3_highway_ppo_transformer.py",
+        smaller={"n_cpu = 4": "n_cpu = 2", "2_000 * 1000": "2_000", "range(5)": "range(1)"},
     ),
     Script(
         ZOO,
@@ -118,8 +119,8 @@ SCRIPTS = [
     ),
     Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
     Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "train_lunar.py", "2000"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3_PPO.py"),
+    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000"),
+    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py"),
 ]
 
 
@@ -167,7 +168,7 @@ def run_script(script: Script, python: str, repositories: Path, seconds: int) ->
     source = repositories / script.repository
     if not source.exists():
         return "", "not there"
-    commit = (source / ".commit").read_text().strip()[:10] if (source / ".commit").exists() else head(source)
+    commit = commit_of(source)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "copy"
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".git", "*.gif", "*.mp4"), symlinks=True)
@@ -187,8 +188,10 @@ def run_script(script: Script, python: str, repositories: Path, seconds: int) ->
         return commit, run(python, folder, path, script.arguments, seconds)
 
 
-def head(source: Path) -> str:
-    """Return the commit of a clone."""
+def commit_of(source: Path) -> str:
+    """Return the commit of a clone, or the first line of the file .commit of a copy."""
+    if (source / ".commit").exists():
+        return (source / ".commit").read_text().strip()[:10]
     done = subprocess.run(["git", "-C", str(source), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     return done.stdout.strip()[:10]
 
@@ -231,8 +234,9 @@ def page(title: str, results: dict[str, dict[str, list[str]]]) -> str:
     parts = [f"# {title}", ""]
     parts += [
         "Written by `make sb3-scripts REPOSITORIES=DIR ARGS='--page docs/reference/sb3-scripts.md'`. In each script the lines",
-        "that import `stable_baselines3` or `sb3_contrib` are changed, and sizes: training ends after 2,000 steps, endless",
-        "loops after 100 rounds, and `benchmarks/sb3_scripts.py` lists smaller numbers of envs, games and videos.",
+        "that import `stable_baselines3` or `sb3_contrib` are changed, and sizes: training ends after 2,000 steps, loops",
+        "of 1,000 rounds and endless ones after 100, and `benchmarks/sb3_scripts.py` lists smaller numbers of envs and games.",
+        "Entries of RL Zoo are trained for one rollout of 32 steps in one env.",
         "",
     ]
     for head_line, rows in results.items():
@@ -264,10 +268,10 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="JSON file of results; what is not run keeps its result")
     parser.add_argument("--page", type=Path, help="page of the documentation to write")
     args = parser.parse_args()
-    sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories")
+    sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories", "PPO entries of RL Zoo")
     results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
     if args.results and args.results.exists():
-        results = json.loads(args.results.read_text())
+        results |= json.loads(args.results.read_text())
 
     def note(section: str, name: str, row: list[str]) -> None:
         results[section][name] = row
@@ -278,15 +282,23 @@ def main() -> None:
     sb3 = args.repositories / SB3
     for name, code in blocks(sb3).items() if sb3.exists() else ():
         if args.only in name:
-            commit = (sb3 / ".commit").read_text()[:10] if (sb3 / ".commit").exists() else head(sb3)
-            note(sections[0], name, [commit, "", run_block(code, args.python, args.seconds)])
+            note(sections[0], name, [commit_of(sb3), "", run_block(code, args.python, args.seconds)])
     for script in SCRIPTS:
         name = f"{script.repository} {script.path} {script.arguments}".strip()
         if args.only in name:
             commit, error = run_script(script, args.python, args.repositories, args.seconds)
             note(sections[1], name, [commit, script.note, error])
+    zoo = args.repositories / ZOO / "hyperparams/ppo.yml"
+    if zoo.exists() and args.only in str(zoo):
+        commit = commit_of(args.repositories / ZOO)
+        script = Path(__file__).parent / "workloads" / "zoo_entries.py"
+        done = subprocess.run([args.python, "-W", "ignore", script, zoo], capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            if line.startswith('{"entry"'):
+                row = json.loads(line)
+                note(sections[2], row["entry"], [commit, "", row["error"]])
     if args.page:
-        args.page.write_text(page("Other people's scripts", results), encoding="utf-8")
+        args.page.write_text(page("Scripts for Stable-Baselines3", results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -480,6 +480,14 @@ def campaign(part: str) -> str:
     return getattr(table, part)(results)
 
 
+def sb3_curves() -> str:
+    sys.path.insert(0, str(HERE))
+    from sb3_curves import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    results = read("sb3_curves.json")
+    return "not measured yet" if results is None else table(results)
+
+
 def prompts_content() -> str:
     """Return how many prompts lose content."""
     results = read("prompts_content.json")
@@ -518,6 +526,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "learning-short-table": learning_short,
     "speed-table": speed,
     "shapes-table": shapes,
+    "sb3-curves-table": sb3_curves,
     "resume-table": survival,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,

@@ -78,8 +78,12 @@ class ImportZooArgs:
     """Convert an entry of RL Zoo's hyperparameters into a file for `surefoot train --config`.
 
         surefoot import zoo ppo.yml HalfCheetah-v4 -o cheetah.yaml
+        surefoot import zoo ppo.yml CarRacing-v3 --train -o racing.zip
 
-    dict(...) texts and lin_3e-4 schedules are parsed, not executed. Keys without a counterpart are listed on stderr.
+    With --train, the entry is trained by surefoot.sb3 as RL Zoo would: wrappers of envs and vec envs, normalization, stacked
+    frames and schedules included. Without it, keys without a counterpart are listed on stderr. dict(...) texts and lin_3e-4
+    schedules are parsed, not executed.
+
     Exit codes: 0 everything was converted, 1 some keys were not, 2 the file cannot be read.
     """
 
@@ -88,12 +92,21 @@ class ImportZooArgs:
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """Name of the entry; falls back to the entry `default`."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """File to write (default: standard output)."""
+    """File to write (default: standard output; with --train ENV.zip)."""
+    train: bool = False
+    """Train the entry and save the model, and the statistics of VecNormalize as ENV_vecnormalize.json."""
+    steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
+    """With --train: environment steps (default: the entry's)."""
+    seed: int = 0
+    """With --train: seed."""
 
     def run(self) -> int:
         import yaml
 
         from surefoot.train.interop.zoo import read_zoo
+
+        if self.train:
+            return self._train()
 
         settings, unsupported = read_zoo(self.file, self.env)
         text = f"# {self.env}, from {self.file.name}\n" + yaml.safe_dump(settings, sort_keys=False)
@@ -105,6 +118,21 @@ class ImportZooArgs:
         for sentence in unsupported:
             print(f"not converted: {sentence}", file=sys.stderr)
         return 1 if unsupported else 0
+
+    def _train(self) -> int:
+        from surefoot.compat.sb3.zoo import make_model, read_zoo_run
+
+        entry = read_zoo_run(self.file, self.env)
+        model = make_model(entry, seed=self.seed)
+        model.learn(entry.steps if self.steps is None else self.steps)
+        out = self.out or Path(f"{self.env.replace('/', '_')}.zip")
+        model.save(out)
+        print(f"→ {out}: surefoot.sb3.PPO.load({str(out)!r})")
+        if (normalize := model.get_vec_normalize_env()) is not None:
+            statistics = out.with_name(f"{out.stem}_vecnormalize.json")
+            normalize.save(statistics)
+            print(f"→ {statistics}: surefoot.sb3.common.vec_env.VecNormalize.load({str(statistics)!r}, env)")
+        return 0
 
 
 def _settings(model: Sb3Model, policy: ActorCritic) -> dict[str, Any]:

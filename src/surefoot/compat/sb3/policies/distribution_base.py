@@ -5,12 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import torch
 from torch import Tensor
 
 
 def sum_independent_dims(tensor: Tensor) -> Tensor:
     """Return the sum over the actions' columns; of a single action, over everything."""
     return tensor.sum(dim=1) if tensor.dim() > 1 else tensor.sum()
+
+
+def validated() -> bool | None:
+    """Return torch's `validate_args`: the default, or False in an export, where no branch may depend on values."""
+    return False if torch.compiler.is_exporting() else None
 
 
 class Distribution(ABC):

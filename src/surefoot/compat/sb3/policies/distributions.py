@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, Normal
 from torch.distributions import kl_divergence as torch_kl
 
-from surefoot.compat.sb3.policies.distribution_base import Distribution, sum_independent_dims
+from surefoot.compat.sb3.policies.distribution_base import Distribution, sum_independent_dims, validated
 from surefoot.compat.sb3.policies.state_noise import StateDependentNoiseDistribution, TanhBijector
 from surefoot.compat.sb3.spaces import get_action_dim
 
@@ -27,7 +27,8 @@ class DiagGaussianDistribution(Distribution):
         return nn.Linear(latent_dim, self.action_dim), nn.Parameter(log_std, requires_grad=True)
 
     def proba_distribution(self, mean_actions: Tensor, log_std: Tensor) -> Self:
-        self.distribution = Normal(mean_actions, torch.ones_like(mean_actions) * log_std.exp())
+        std = torch.ones_like(mean_actions) * log_std.exp()
+        self.distribution = Normal(mean_actions, std, validate_args=validated())
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -84,7 +85,7 @@ class CategoricalDistribution(Distribution):
         return nn.Linear(latent_dim, self.action_dim)
 
     def proba_distribution(self, action_logits: Tensor) -> Self:
-        self.distribution = Categorical(logits=action_logits)
+        self.distribution = Categorical(logits=action_logits, validate_args=validated())
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -111,7 +112,7 @@ class MultiCategoricalDistribution(Distribution):
 
     def proba_distribution(self, action_logits: Tensor) -> Self:
         parts = torch.split(action_logits, list(self.action_dims), dim=1)
-        self.distribution = [Categorical(logits=part) for part in parts]
+        self.distribution = [Categorical(logits=part, validate_args=validated()) for part in parts]
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ class BernoulliDistribution(Distribution):
         return nn.Linear(latent_dim, self.action_dims)
 
     def proba_distribution(self, action_logits: Tensor) -> Self:
-        self.distribution = Bernoulli(logits=action_logits)
+        self.distribution = Bernoulli(logits=action_logits, validate_args=validated())
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
