@@ -98,7 +98,9 @@ SCRIPTS = [
     Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
     Script(
-        HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(100)": "range(1)"}
+        HIGHWAY,
+        "scripts/sb3_highway_ppo_transformer.py",
+        smaller={"n_cpu = 4": "n_cpu = 2", "2_000 * 1000": "2_000", "range(5)": "range(1)"},
     ),
     Script(
         ZOO,
@@ -117,8 +119,8 @@ SCRIPTS = [
     ),
     Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
     Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "train_lunar.py", "2000"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3_PPO.py"),
+    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000"),
+    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py"),
 ]
 
 

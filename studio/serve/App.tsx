@@ -3,6 +3,7 @@ import { type Job, type Policy, Problem, service, setToken, type Version } from 
 import { Curve, Spark } from "./Curve";
 import { Try } from "./Try";
 import { theme, toggleTheme } from "./theme";
+import { Log } from "./Log";
 import { Versions } from "./Versions";
 import { short } from "./words";
 
@@ -12,10 +13,8 @@ const EVERY = 1000;
 const SPARK_POINTS = 60;
 const CURVES = [
   ["reward_mean", "Mean reward"],
-  ["entropy", "Entropy"],
-  ["approx_kl", "KL divergence"],
-  ["value_loss", "Value loss"],
-  ["clip_fraction", "Clipped share"],
+  ["success_rate", "Success rate"],
+  ["calibration_error", "Calibration error"],
 ] as const;
 
 export function App() {
@@ -167,8 +166,9 @@ function Detail({ policy, rates, refresh }: { policy: Policy; rates: number[]; r
               ))}
             </div>
           </header>
-          <Curve points={points} label={label} empty={`No update yet. The first one follows after ${policy.training.every} finished decisions.`} />
+          <Curve points={points} label={label} empty={`No version yet. The first one follows after ${policy.training.every} outcomes.`} />
         </section>
+        <Log policy={policy} />
         <Versions policy={policy} versions={versions} changed={() => (refresh(), load())} />
         </div>
         <Try policy={policy} changed={refresh} />

@@ -52,7 +52,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
     if (!decision) return;
     try {
       await service.reward(decision.decision_id, value);
-      setConfirmation(`Reward ${short(value)} recorded. The next update learns from it.`);
+      setConfirmation(`Reward ${short(value)} recorded and learned from.`);
       changed();
     } catch (why) {
       setError((why as Problem).message);
@@ -126,7 +126,7 @@ export function Try({ policy, changed }: { policy: Policy; changed: () => void }
       {decision && (
         <div className="answer" data-decision={decision.decision_id}>
           <p>
-            <b className="chosen">{decision.name}</b> <span className="quiet">with probability {percent(decision.probability)}, version {decision.policy_version}</span>
+            <b className="chosen">{decision.name ?? "none of these"}</b> <span className="quiet">with probability {percent(decision.probability)}, version {decision.policy_version}</span>
           </p>
           {chances && (
             <ol className="bars">

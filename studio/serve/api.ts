@@ -1,6 +1,6 @@
 /** Requests to the service that served this page, with the types of the TypeScript client. */
 
-import type { Chances, Decision, Explained, Job, NewDecision, NewPolicy, Policy, Reward, Version } from "../../clients/typescript/src/schema";
+import type { Chances, Decision, DecisionLog, Explained, Job, NewDecision, NewPolicy, Policy, PolicyStatistics, Reward, Version } from "../../clients/typescript/src/schema";
 
 export type { Chances, Decision, Explained, Job, NewDecision, NewPolicy, Policy, Version };
 
@@ -49,5 +49,7 @@ export const service = {
   job: (id: string) => send<Job>("GET", `/v1/jobs/${id}`),
   decide: (policy: string, request: NewDecision) => send<Decision>("POST", `${pathOf(policy)}/decisions`, request),
   reward: (decision: string, value: number) => send<Reward>("POST", `/v1/decisions/${decision}/reward`, { value }),
+  decisions: async (policy: string) => (await send<DecisionLog>("GET", `${pathOf(policy)}/decisions?limit=20`)).decisions,
+  statistics: (policy: string) => send<PolicyStatistics>("GET", `${pathOf(policy)}/statistics`),
   explain: (decision: string) => send<Explained>("GET", `/v1/decisions/${decision}`),
 };

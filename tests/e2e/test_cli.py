@@ -127,7 +127,7 @@ def test_runs_lists_the_run_with_its_state_and_steps(trained: tuple[Path, Said],
 
 
 def test_play_writes_a_gif(trained: tuple[Path, Said], call: Call, tmp_path: Path):
-    said = call("play", "first", "--longest", "20", "--out", str(tmp_path / "film.gif"), runs=trained[0])
+    said = call("play", "first", "--out", str(tmp_path / "film.gif"), runs=trained[0])
     assert said.code == 0
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF8")
 

@@ -37,7 +37,9 @@ def run(name: str, where: Path, steps: int) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # The shortened runs are announced as such: a rollout is longer than they ask for, a preset sets what they do not.
+    announced = ("this run trains", "the preset")
+    assert [line for line in done.stderr.splitlines() if not line.startswith(announced)] == []
     return done.stdout
 
 

@@ -379,7 +379,7 @@ def test_the_loop_of_the_page_works_with_curl(served: Process):
     page = (Path(__file__).parents[2] / "docs/how-to/serve.md").read_text()
     lines = re.findall(r"^curl .*?(?=\n(?:curl|```))", page, re.MULTILINE | re.DOTALL)
     lines = [line for line in lines if "/v1/runs" not in line]  # those ask a service of another kind
-    assert len(lines) == 10
+    assert len(lines) == 14
     for line in lines:
         asked = shlex.split(line.replace("\\\n", " ").replace("localhost:8765", f"127.0.0.1:{served.port}"))
         told = subprocess.run([*asked, "--fail-with-body", "-m", "90"], capture_output=True, text=True)

@@ -11,6 +11,8 @@ import type {
   Checkpoint,
   Decision,
   DecisionList,
+  DecisionLog,
+  Deleted,
   Explained,
   Health,
   Job,
@@ -20,6 +22,8 @@ import type {
   NewReward,
   OffPolicy,
   Policy,
+  PolicyChange,
+  PolicyStatistics,
   Reward,
   Run,
   Version,
@@ -132,6 +136,27 @@ export class Surefoot {
   /** Explain why an action was chosen, with the rewards of similar decisions. */
   explain(decision: string, options?: CallOptions): Promise<Explained> {
     return this.get(`/v1/decisions/${encodeURIComponent(decision)}`, options);
+  }
+
+  /** Rename or freeze a policy; add, describe or retire actions. */
+  changePolicy(policy: string, changes: PolicyChange, options?: CallOptions): Promise<Policy> {
+    return this.transport.send({ method: "PATCH", path: policyPath(policy), body: changes, repeatable: false }, options) as Promise<Policy>;
+  }
+
+  /** Delete a policy with its versions, decisions and rewards. */
+  deletePolicy(policy: string, options?: CallOptions): Promise<Deleted> {
+    return this.transport.send({ method: "DELETE", path: policyPath(policy), repeatable: false }, options) as Promise<Deleted>;
+  }
+
+  /** Past decisions, newest first. */
+  decisions(policy: string, query: Readonly<Record<string, string | number | boolean>> = {}, options?: CallOptions): Promise<DecisionLog> {
+    const text = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, `${value}`])).toString();
+    return this.get(`${policyPath(policy)}/decisions${text && `?${text}`}`, options);
+  }
+
+  /** Share and mean reward of each action, and the calibration. */
+  statistics(policy: string, options?: CallOptions): Promise<PolicyStatistics> {
+    return this.get(`${policyPath(policy)}/statistics`, options);
   }
 
   /** List the versions of a policy, newest first. */

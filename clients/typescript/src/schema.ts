@@ -11,9 +11,26 @@ export interface ActList {
   acts: Act[];
 }
 
+/** Outcomes of one action. */
+export interface ActionStatistics {
+  high: number | null;
+  low: number | null;
+  name: string;
+  outcomes: number;
+  reward: number;
+  share: number;
+}
+
 /** Many observations in one request. */
 export interface Acts {
   acts: NewAct[];
+}
+
+/** Decisions with a similar expected success rate. */
+export interface CalibrationBin {
+  expected: number;
+  observed: number;
+  weight: number;
 }
 
 /** One option; send one of `description`, `embedding` and `embedding_b64`. */
@@ -66,6 +83,13 @@ export interface DecisionList {
   decisions: Decision[];
 }
 
+/** Past decisions, newest first. */
+export interface DecisionLog {
+  /** Default: null */
+  before: number | null;
+  decisions: LoggedDecision[];
+}
+
 /** Many decisions in one request. */
 export interface Decisions {
   decisions: NewDecision[];
@@ -115,6 +139,21 @@ export interface Job {
   /** Default: {} */
   result: Record<string, unknown>;
   state: "done" | "failed" | "running" | "waiting";
+}
+
+/** A past decision and its reward. */
+export interface LoggedDecision {
+  abstained: boolean;
+  confidence: number;
+  decision_id: string;
+  mode: "apprentice" | "live" | "shadow";
+  name: string | null;
+  number: number;
+  policy_version: number;
+  probability: number;
+  /** Default: null */
+  reward: number | null;
+  time: number;
 }
 
 /** A flattened observation: `observation` or `observation_b64`, or named `parts` and `parts_b64`. */
@@ -314,6 +353,15 @@ export interface PolicyChange {
   retire_actions?: string[];
 }
 
+/** Actions and calibration of a policy over its last outcomes, at most 20,000. */
+export interface PolicyStatistics {
+  actions: ActionStatistics[];
+  calibration: CalibrationBin[];
+  outcomes: number;
+  /** Lower-case letters, digits, - and _. */
+  policy: string;
+}
+
 /** An error, as RFC 9457 problem. */
 export interface Problem {
   detail: string;
@@ -413,8 +461,14 @@ export interface Operations {
   changePolicy: ["PATCH", "/v1/policies/{policy}"];
   /** Name a version permanently. */
   createCheckpoint: ["POST", "/v1/policies/{policy}/checkpoints"];
+  /** List past decisions, newest first. */
+  listDecisions: ["GET", "/v1/policies/{policy}/decisions"];
   /** Choose an action. The decision is on disk when the response arrives. */
   decide: ["POST", "/v1/policies/{policy}/decisions"];
+  /** Export past decisions as CSV, newest first. */
+  exportCsv: ["GET", "/v1/policies/{policy}/decisions.csv"];
+  /** Export past decisions, one JSON object per line, newest first. */
+  exportNdjson: ["GET", "/v1/policies/{policy}/decisions.ndjson"];
   /** Choose many actions in one request, all or none. */
   decideMany: ["POST", "/v1/policies/{policy}/decisions/batch"];
   /** Return the probability of every choice without deciding. Needs the scope `distribution`, as it reveals the policy. */
@@ -425,6 +479,8 @@ export interface Operations {
   promote: ["POST", "/v1/policies/{policy}/promote"];
   /** Make the previously live version live again. */
   rollback: ["POST", "/v1/policies/{policy}/rollback"];
+  /** Return the share and the mean reward of each action, and the calibration. */
+  statistics: ["GET", "/v1/policies/{policy}/statistics"];
   /** Start a learning job. */
   update: ["POST", "/v1/policies/{policy}/updates"];
   /** List the versions, newest first. */

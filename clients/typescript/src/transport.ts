@@ -30,7 +30,7 @@ export interface CallOptions {
 
 /** A request. */
 export interface HttpRequest {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH" | "DELETE";
   path: string;
   body?: unknown;
   /** False if the operation is not idempotent: it is not retried after a lost connection or a timeout. */

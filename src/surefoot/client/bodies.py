@@ -111,6 +111,12 @@ def _retry_after(value: str | None) -> float | None:
         return None
 
 
+def query_string(query: Mapping[str, Any]) -> str:
+    """Return the parameters of a GET, with its question mark; empty without any."""
+    values = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+    return f"?{urllib.parse.urlencode(values)}" if values else ""
+
+
 def backoff(tries: int) -> float:
     """Return the seconds before the next try: exponential, with jitter so that clients do not retry in step."""
     return min(LONGEST_WAIT, FIRST_WAIT * 2**tries) * random.uniform(0.5, 1.0)

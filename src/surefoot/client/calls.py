@@ -18,6 +18,7 @@ from surefoot.client.bodies import (
     encode_observation,
     encode_query,
     policy_path,
+    query_string,
     quoted,
     read,
 )
@@ -234,6 +235,31 @@ class ServiceMethods(ABC):
         return _get(f"/v1/decisions/{quoted(decision)}", schema.Explained)
 
     @_call
+    def change_policy(self, policy: str, **changes: Any) -> Call[schema.PolicyResponse]:
+        """Rename or freeze a policy, add, describe or retire actions; fields are those of `schema.PolicyChange`."""
+        return Call("PATCH", policy_path(policy), changes, lambda raw: read(raw, schema.PolicyResponse))
+
+    @_call
+    def delete_policy(self, policy: str) -> Call[schema.Deleted]:
+        """Delete a policy with its versions, decisions and rewards."""
+        return Call("DELETE", policy_path(policy), None, lambda raw: read(raw, schema.Deleted), repeatable=False)
+
+    @_call
+    def decisions(self, policy: str, **query: Any) -> Call[schema.DecisionLog]:
+        """Return past decisions, newest first; filters are the fields of `schema.DecisionQuery`."""
+        return _get(f"{policy_path(policy)}/decisions{query_string(query)}", schema.DecisionLog)
+
+    @_call
+    def export_csv(self, policy: str, **query: Any) -> Call[str]:
+        """Return past decisions as CSV; filters are the fields of `schema.ExportQuery`."""
+        return Call("GET", f"{policy_path(policy)}/decisions.csv{query_string(query)}", None, bytes.decode)
+
+    @_call
+    def statistics(self, policy: str) -> Call[schema.PolicyStatistics]:
+        """Return the share and mean reward of each action, and the calibration."""
+        return _get(f"{policy_path(policy)}/statistics", schema.PolicyStatistics)
+
+    @_call
     def versions(self, policy: str) -> Call[list[schema.Version]]:
         """Return a policy's versions, newest first."""
         return _part(_get(f"{policy_path(policy)}/versions", schema.VersionList), lambda response: response.versions)
@@ -268,9 +294,11 @@ class ServiceMethods(ABC):
         return _get(f"/v1/jobs/{quoted(id)}", schema.JobResponse)
 
     @_call
-    def checkpoint(self, policy: str, *, version: int | None = None) -> Call[schema.CheckpointResponse]:
+    def checkpoint(
+        self, policy: str, *, version: int | None = None, name: str | None = None
+    ) -> Call[schema.CheckpointResponse]:
         """Give a version a permanent name; by default the version that decides now."""
-        body = {} if version is None else {"version": version}
+        body = {key: value for key, value in (("version", version), ("name", name)) if value is not None}
         return _post(f"{policy_path(policy)}/checkpoints", body, schema.CheckpointResponse)
 
     @_call

@@ -153,9 +153,11 @@ class Journal:
         """Return whether there is such an entry, without reading its body."""
         return bool(self._query("SELECT 1 FROM entries WHERE kind = ? AND id = ?", (kind, id)))
 
-    def latest(self, kind: str, count: int, *, tag: str | None = None) -> list[Entry]:
-        """Return the last `count` entries of a kind (and of a tag), oldest first."""
-        where, values = ("kind = ?", (kind,)) if tag is None else ("kind = ? AND tag = ?", (kind, tag))
+    def latest(self, kind: str, count: int, *, tag: str | None = None, before: int | None = None) -> list[Entry]:
+        """Return the last `count` entries of a kind (and of a tag, and with a seq below `before`), oldest first."""
+        wanted = {"kind = ?": kind, "tag = ?": tag, "seq < ?": before}
+        where = " AND ".join(term for term, value in wanted.items() if value is not None)
+        values = tuple(value for value in wanted.values() if value is not None)
         return list(self._rows(where, values, f"ORDER BY seq DESC LIMIT {int(count)}"))[::-1]
 
     def latest_bodies(self, kind: str, count: int) -> list[bytes]:

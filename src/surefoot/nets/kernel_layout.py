@@ -12,11 +12,9 @@ from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
-from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
+from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead
 from surefoot.nets.heads import DiscreteHead
-from surefoot.nets.kernel_support import containers_of, layers_of, why_not
-
-_KINDS: dict[type, str] = {GaussianHead: "gaussian", TanhHead: "squashed", StateDependentHead: "gsde"}
+from surefoot.nets.kernel_support import KINDS, containers_of, layers_of, why_not
 
 
 class KernelNet:
@@ -30,12 +28,11 @@ class KernelNet:
         if (reason := why_not(policy)) is not None:
             raise PolicyError(f"{reason}; use path='torch'")
         layers, head = layers_of(policy), policy.head
-        assert not isinstance(layers, str)
-        assert policy.flatten is not None
+        assert not isinstance(layers, str) and policy.flatten is not None  # noqa: PT018
         self.kernel, self.policy, self.flatten = kernel, policy, policy.flatten
         if isinstance(head, GaussianHead | StateDependentHead):
             low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
-            kind, sizes = _KINDS[type(head)], (head.outputs,)
+            kind, sizes = KINDS[type(head)], (head.outputs,)
         else:
             kind, sizes, low, high = "categorical", head.choices(), None, None
         self.instruction_set = instruction_set or native.instruction_set()
@@ -55,16 +52,14 @@ class KernelNet:
             low=low,
             high=high,
         )
-        self.discrete = kind == "categorical"
-        self.sizes = sizes
+        self.discrete, self.sizes = kind == "categorical", sizes
         self.tensors = layers.tensors
         """The policy's parameters in the kernel's order."""
         if kernel.net_sizes(self.net) != tuple(p.numel() for p in self.tensors):
             raise PolicyError("the weights of the policy do not have the sizes of its layers; use path='torch'")
         self._held: list[Tensor] = []
         """Aliases of all memory that the kernel has addresses of: it must outlive a tensor that the user replaces."""
-        containers = list(containers_of(policy))
-        self._containers, self._items = tuple(x for x, _ in containers), tuple(items for _, items in containers)
+        self._containers, self._items = zip(*containers_of(policy), strict=True)
         self._now = self._tensor_state()
 
     def _tensor_state(self) -> list[Any]:

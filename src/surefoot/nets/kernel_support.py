@@ -18,6 +18,8 @@ from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten
 
+KINDS: dict[type, str] = {GaussianHead: "gaussian", TanhHead: "squashed", StateDependentHead: "gsde"}
+"""What the kernel calls a head of continuous actions."""
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(
     value for name, value in vars(torch_module).items() if name.startswith("_global_") and "_hooks" in name
@@ -48,7 +50,7 @@ def why_not(policy: Policy) -> str | None:
         return f"the kernel does not support memory ({config.memory})"
     if policy.flatten is None:
         return "the kernel does not support images or a critic that sees more than the policy"
-    if type(head) not in (DiscreteHead, MultiDiscreteHead, GaussianHead, TanhHead, StateDependentHead):
+    if type(head) not in (DiscreteHead, MultiDiscreteHead, *KINDS):
         kind = "hybrid actions" if isinstance(head, HybridHead) else "beta"
         return f"the kernel does not support {kind}"
     if len(head.choices()) > native.kernel.MAX_CHOICES:

@@ -217,6 +217,90 @@ class DecisionList(_Body):
     decisions: list[DecisionResponse]
 
 
+class _Filter(_Body):
+    before: Count | UnsetType = UNSET
+    """Only decisions with a smaller `number`: the `before` of the last page."""
+    name: Word | UnsetType = UNSET
+    """Only this action or candidate."""
+    version: Count | UnsetType = UNSET
+    since: float | UnsetType = UNSET
+    """Unix time of the first one."""
+    until: float | UnsetType = UNSET
+    rewarded: bool | UnsetType = UNSET
+    """true: only decisions with a reward; false: only those without."""
+    abstained: bool | UnsetType = UNSET
+
+
+class DecisionQuery(_Filter):
+    """Which decisions to list."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class ExportQuery(_Filter):
+    """Which decisions to export."""
+
+    limit: Annotated[int, Meta(ge=1, le=100_000)] = 100_000
+
+
+class LoggedDecision(_Body):
+    """A past decision and its reward."""
+
+    number: Count
+    """Grows with every decision."""
+    time: float
+    decision_id: Id
+    name: Word | None
+    """The action or candidate; null: none of these."""
+    probability: Share
+    confidence: Share
+    abstained: bool
+    mode: Mode
+    policy_version: Count
+    reward: float | None = None
+    """The reward that was reported; null without one."""
+
+
+class DecisionLog(_Body):
+    """Past decisions, newest first."""
+
+    decisions: list[LoggedDecision]
+    before: Count | None = None
+    """Where the next page begins; null if this is the last."""
+
+
+class ActionStatistics(_Body):
+    """Outcomes of one action."""
+
+    name: Word
+    outcomes: Count
+    share: Share
+    reward: float
+    """Mean reward."""
+    low: float | None
+    """Lower end of its 95 % interval; null with one outcome."""
+    high: float | None
+
+
+class CalibrationBin(_Body):
+    """Decisions with a similar expected success rate."""
+
+    expected: Share
+    observed: Share
+    weight: float
+    """Number of outcomes; older ones count less."""
+
+
+class PolicyStatistics(_Body):
+    """Actions and calibration of a policy over its last outcomes, at most 20,000."""
+
+    policy: Name
+    outcomes: Count
+    actions: list[ActionStatistics]
+    """The most frequent 100."""
+    calibration: list[CalibrationBin]
+
+
 class NewReward(_Body):
     """The outcome of a decision."""
 

@@ -10,6 +10,7 @@ from surefoot.client import (
     Surefoot,
     Unavailable,
 )
+from surefoot.client.bodies import query_string
 from surefoot.errors import SurefootError
 
 from .conftest import DECISION
@@ -57,3 +58,20 @@ def test_an_answer_of_another_kind_is_an_error(fakes: Any) -> None:
     fake = fakes(lambda n, body: (200, {}, {"hello": 1}))
     with pytest.raises(SurefootError, match="not a Decision"):
         Surefoot(fake.url).decide("p", text="hello")
+
+
+def test_a_policy_is_changed_listed_and_deleted(fakes: Any) -> None:
+    deleted = {"policy": "p", "decisions": 3}
+    fake = fakes(lambda n, body: (200, {}, deleted))
+    client = Surefoot(fake.url)
+    # The fake answers GET and POST only: these are sent with other methods.
+    with pytest.raises(SurefootError, match="501"):
+        client.delete_policy("p")
+    with pytest.raises(SurefootError, match="501"):
+        client.change_policy("p", frozen=True)
+    assert "decisions" in client.export_csv("p", limit=5)
+
+
+def test_a_query_is_part_of_the_address() -> None:
+    assert query_string({"limit": 5, "rewarded": True}) == "?limit=5&rewarded=true"
+    assert query_string({}) == ""

@@ -43,7 +43,7 @@ class Asking:
     def __init__(self, app: App) -> None:
         self.app, self.service = app, app.service
 
-    async def __call__(self, method: str, path: str, body: Any = None, **changes: Any) -> Answer:
+    async def __call__(self, method: str, path: str, body: Any = None, *, query: str = "", **changes: Any) -> Answer:
         headers = {**HEAD, **{name.replace("_", "-"): value for name, value in changes.items()}}
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         sent: list[dict[str, Any]] = []
@@ -60,6 +60,7 @@ class Asking:
             "type": "http",
             "method": method,
             "path": path,
+            "query_string": query.encode(),
             "headers": [(n.lower().encode(), v.encode()) for n, v in headers.items() if v is not None],
             "client": ("127.0.0.1", 5),
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
 from collections import deque
 from dataclasses import replace
@@ -149,6 +150,9 @@ class Directive023:
         row, id = self._checked("embedding", body.embedding), ordered_id()
         async with self._turn:
             chosen = self.trainer.select_action(row, body.deterministic)
+            # In float64, so that it is the logarithm of what /get_distribution returns.
+            chances = self.trainer.get_distribution(row)["probabilities"]
+            chosen["log_prob"] = math.log(max(chances[chosen["action"]], 1e-300))
         numbers = {"action": chosen["action"], "log_prob": chosen["log_prob"], "value": chosen["value"]}
         await self.service.store.write(Entry(kind=DECISION, id=id, body=numbers, raw=row.tobytes()))
         self._wait_for(id, row, chosen["action"], chosen["log_prob"])

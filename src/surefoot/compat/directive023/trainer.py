@@ -130,7 +130,7 @@ class PPOTrainer:
         with torch.no_grad():
             logits = self.policy.network.forward(obs)[0][0]
         names = [mutation_name(i) for i in range(self.config.action_dim)]
-        return {"probabilities": torch.softmax(logits, 0).tolist(), "mutation_types": names}
+        return {"probabilities": torch.softmax(logits.double(), 0).tolist(), "mutation_types": names}
 
     def store_experience(self, experience: Experience) -> int:
         """Store an experience and return how many are stored. Raise if it is not finite or does not fit the policy."""

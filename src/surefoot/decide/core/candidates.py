@@ -43,6 +43,11 @@ class CandidateSet:
         self._shared = np.zeros((0, 0), np.float32)
 
     @property
+    def ids(self) -> list[str]:
+        """Ids by their index."""
+        return list(self._index)
+
+    @property
     def highest(self) -> int:
         """One more than the highest index that candidates can have by now."""
         return len(self._index) if not self._once else _MOST_IDS + 256

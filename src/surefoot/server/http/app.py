@@ -25,6 +25,7 @@ from surefoot.server.http.messages import (
     Respond,
     check_head,
     decode,
+    decode_query,
     idempotency_key,
     problem,
     set_id,
@@ -132,6 +133,8 @@ class App:
                 if len(raw) > route.limit:
                     raise Refused("too-large", f"the body has more than {route.limit:,} bytes")
                 arguments = [decode(raw or b"{}", self._decoders[route.body], nests=route.begin is None)]
+            elif route.query is not None:
+                arguments = [decode_query(request.head.query, route.query)]
             key = request.head.headers.get(b"idempotency-key")
             if key is not None and route.key:
                 set_id(arguments[0], route.key, key)
@@ -233,7 +236,7 @@ class App:
             status = error.status
         headers = {
             **request.cors,
-            "Access-Control-Allow-Methods": "GET, POST",
+            "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
             "Access-Control-Allow-Headers": "authorization, content-type, idempotency-key",
             "Access-Control-Max-Age": "600",
         }

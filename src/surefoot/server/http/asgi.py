@@ -42,7 +42,9 @@ async def _http(app: App, scope: dict[str, Any], receive: Receive, send: Send) -
     headers = dict(scope["headers"])
     # Joined as on the socket, so that the guard refuses several Host headers.
     headers[b"host"] = b", ".join(value for name, value in scope["headers"] if name == b"host")
-    request, response = app.open(RequestHead(scope["method"], scope["path"], headers, client))
+    request, response = app.open(
+        RequestHead(scope["method"], scope["path"], headers, client, scope.get("query_string", b"").decode("latin-1"))
+    )
     if response is None:
         done: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
         try:

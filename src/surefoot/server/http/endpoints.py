@@ -5,13 +5,14 @@ The first line of a docstring is the operation's summary in OpenAPI.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from surefoot.server import schema
-from surefoot.server.decisions import administration
+from surefoot.server.decisions import administration, decision_log
 from surefoot.server.decisions.policy_lifecycle import PolicyLifecycle
 from surefoot.server.decisions.requests import chances_of
 from surefoot.server.decisions.service import Service
@@ -179,6 +180,45 @@ class DecisionEndpoints:
     async def decide_many(self, name: str, many: schema.DecisionsBody) -> schema.DecisionList:
         """Choose many actions in one request, all or none."""
         return schema.DecisionList(decisions=await self._service.decide(name, many.decisions))
+
+    @route("GET", f"{_POLICY}/decisions", scope="read", problems=("unknown",))
+    async def list_decisions(self, name: str, query: schema.DecisionQuery) -> schema.DecisionLog:
+        """List past decisions, newest first."""
+        return await self._read(decision_log.list_decisions, name, query)
+
+    @route(
+        "GET",
+        f"{_POLICY}/decisions.ndjson",
+        scope="read",
+        problems=("unknown",),
+        answer=str,
+        kind="application/x-ndjson",
+    )
+    async def export_ndjson(self, name: str, query: schema.ExportQuery) -> bytes:
+        """Export past decisions, one JSON object per line, newest first."""
+        return await self._read(decision_log.as_ndjson, name, query)
+
+    @route(
+        "GET",
+        f"{_POLICY}/decisions.csv",
+        scope="read",
+        problems=("unknown",),
+        answer=str,
+        kind="text/csv; charset=utf-8",
+    )
+    async def export_csv(self, name: str, query: schema.ExportQuery) -> bytes:
+        """Export past decisions as CSV, newest first."""
+        return await self._read(decision_log.as_csv, name, query)
+
+    @route("GET", f"{_POLICY}/statistics", scope="read", problems=("unknown",))
+    async def statistics(self, name: str) -> schema.PolicyStatistics:
+        """Return the share and the mean reward of each action, and the calibration."""
+        return decision_log.statistics(self._service.policy(name))
+
+    async def _read(self, function: Callable[..., Any], name: str, query: Any) -> Any:
+        """Read the store in a thread: a filter may have to read much of it."""
+        arguments = self._service, self._service.policy(name), query
+        return await asyncio.get_running_loop().run_in_executor(self._service.workers, function, *arguments)
 
     @route("GET", _DECISION, scope="read", problems=("unknown",))
     async def explain(self, id: str) -> schema.Explained:

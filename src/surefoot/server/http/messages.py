@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -29,6 +30,8 @@ class RequestHead(NamedTuple):
     """Names in lower case; the last one of repeated headers, except Host, which is joined."""
     client: str
     """Address of the client."""
+    query: str = ""
+    """What stands after the question mark of the address."""
 
 
 class HttpResponse(NamedTuple):
@@ -84,6 +87,15 @@ def check_head(head: RequestHead, route: Route) -> None:
     declared = head.headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > route.limit:
         raise Refused("too-large", f"the body has {int(declared):,} bytes; the limit is {route.limit:,}")
+
+
+def decode_query(text: str, kind: type[Any]) -> Any:
+    """Return the query of an address as a struct. Raise `Refused` for unknown names and values out of range."""
+    try:
+        pairs = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=50))
+        return msgspec.convert(pairs, kind, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise Refused("invalid", f"the query {text[:80]!r}: {error}", pointer="/") from None
 
 
 def idempotency_key(raw: bytes) -> str:

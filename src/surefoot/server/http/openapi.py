@@ -80,6 +80,11 @@ def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
             {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
             for name in names
         ]
+    if route.query is not None:
+        fields = msgspec.json.schema(route.query)["$defs"][route.query.__name__]["properties"]
+        operation.setdefault("parameters", []).extend(
+            {"name": name, "in": "query", "required": False, "schema": shape} for name, shape in fields.items()
+        )
     if route.body is not None:
         operation["requestBody"] = {
             "required": True,
@@ -102,7 +107,11 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
         }
     by_status: dict[int, list[str]] = {}
     # Several problems can share a status; their titles are joined.
-    for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
+    for name in (
+        *ALWAYS,
+        *(WITH_BODY if route.body is not None else ("invalid",) if route.query is not None else ()),
+        *route.problems,
+    ):
         by_status.setdefault(PROBLEMS[name][0], []).append(name)
     for status, names in sorted(by_status.items()):
         responses[str(status)] = {

@@ -154,10 +154,13 @@ class Connection(asyncio.Protocol):
             self._refuse(Refused("http", "the HTTP version is not supported; use HTTP/1.1"))
             raise _Enough
         self.deadline = self._loop.time() + BODY_SECONDS
-        path = self._url.partition(b"?")[0].decode("latin-1")
+        address, _, query = self._url.partition(b"?")
+        path = address.decode("latin-1")
         if "%" in path:
             path = unquote(path)
-        head = RequestHead(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
+        head = RequestHead(
+            self.parser.get_method().decode("ascii"), path, self._headers, self._client, query.decode("latin-1")
+        )
         self._request, self._verdict = self.app.open(head)
         if self._verdict is not None:
             # A small body is read and discarded, a large one ends the connection.

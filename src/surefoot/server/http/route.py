@@ -39,6 +39,8 @@ class Route:
     wants_client: bool = False
     """True: `handle` takes the hash of the client as `client`."""
     body: type[Any] | None = None
+    query: type[Any] | None = None
+    """Struct of the parameters after the question mark of the address; only for GET."""
     scope: Scope = "decide"
     also: Callable[[Any], Scope | None] | None = None
     """Returns an additional scope that a body needs."""
@@ -69,7 +71,7 @@ def route(method: str, path: str, **settings: Any) -> Callable[[F], F]:
         hints = typing.get_type_hints(function)
         bodies = (t for n, t in hints.items() if n != "return" and issubclass(t, msgspec.Struct))
         derived: dict[str, Any] = {
-            "body": next(bodies, None),
+            "query" if method == "GET" else "body": next(bodies, None),
             "answer": hints["return"],
             "wants_client": "client" in hints,
             "name": re.sub(r"_(\w)", lambda match: match[1].upper(), function.__name__),
