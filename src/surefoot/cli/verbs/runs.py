@@ -76,8 +76,8 @@ class EvalArgs:
         return 0
 
 
-# Steps after which an episode that does not end is stopped.
-LONGEST = 1000
+# Steps after which an episode that does not end is stopped, and the speed of pictures: that of Gymnasium's classic control.
+LONGEST, FRAMES_PER_SECOND = 1000, 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +97,6 @@ class PlayArgs:
     stochastic: Stochastic = False
     seed: int = 12345
     """Seed of the episodes."""
-    fps: int = 30
-    """Frames per second."""
     env: CodeEnv = None
 
     def run(self) -> int:
@@ -119,9 +117,9 @@ class PlayArgs:
         )
         world.close()
         if sys.stdout.isatty():
-            show_in_terminal(frames, fps=self.fps)
+            show_in_terminal(frames, fps=FRAMES_PER_SECOND)
         try:
-            saved = f"→ {write_gif(frames, self.out or directory.path / 'episode.gif', fps=self.fps)}"
+            saved = f"→ {write_gif(frames, self.out or directory.path / 'episode.gif', fps=FRAMES_PER_SECOND)}"
         except MissingPillow as error:
             if self.out is not None:
                 raise

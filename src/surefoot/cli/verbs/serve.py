@@ -16,7 +16,13 @@ from surefoot.cli.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CompatOptions:
+class _ServeOptions:
+    """Keys of --set."""
+
+    rate: float = 0.0
+    replica_port: int = 0
+    digits: int | None = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     input_dim: int = 1536  # the size of OpenAI's text-embedding-3-small
     min_buffer_size: int = 128
 
@@ -55,30 +61,24 @@ class ServeArgs:
     """File with one `TOKEN scope,scope` per line; the scopes are decide, read and admin."""
     allow_origin: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """Origin that browsers may call from (CORS), such as https://app.example; repeatable."""
-    rate: float = 0.0
-    """Rate limit in requests per second and client; 0 means no limit."""
     ui: bool = False
     """Serve a page at / with policies, counts, learning curves and versions, and a form to try a decision."""
     replicas: int = 0
-    """Additional read-only processes that answer /distribution on --replica-port. With RUN: total number of processes, on
+    """Additional read-only processes that answer /distribution on another port. With RUN: total number of processes, on
     one port."""
-    replica_port: int = 0
-    """Port of the replicas; 0 takes a free one and prints it."""
     durability: Literal["disk", "process"] = "disk"
     """disk: acknowledged data survives a power failure. process: it survives kill -9 only; faster."""
-    digits: int | None = None
-    """Round probabilities in responses to this many digits; logged values stay exact."""
     compat: Literal["none", "directive-023"] = "none"
     """Also serve the endpoints of an earlier system."""
-    compat_option: Pairs = ()
-    """Option of --compat; repeatable. input_dim=1536 is the size of embeddings in its requests, min_buffer_size=128 the
-    number of experiences below which its /update does nothing."""
+    set: Pairs = ()
+    """Change a detail; repeatable. rate=10 limits the requests per second of a client, replica_port=9000 is the port of the
+    replicas (default: a free one, which is printed), digits=3 rounds probabilities in responses, log_level=debug|info|
+    warning|error is the level of the log on stderr. For --compat: input_dim=1536 is the size of embeddings in its requests,
+    min_buffer_size=128 the number of experiences below which its /update does nothing."""
     exit_with_parent: bool = False
     """Exit when standard input is closed, so that no orphan remains if the parent process dies."""
     openapi: bool = False
     """Print the OpenAPI document and exit."""
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Level of the log on stderr, one JSON line per event."""
 
     def run(self) -> int:
         if self.openapi:
@@ -93,12 +93,12 @@ class ServeArgs:
             from surefoot.server.main import Settings, serve
         except ModuleNotFoundError as why:
             raise Usage(f"serving needs {why.name}: pip install 'surefoot[serve]'") from why
+        details = options_from(_ServeOptions, pairs(self.set, "--set"), "--set")
         extension: Callable[[Any], Any] | None = None
         if self.compat == "directive-023":
             from surefoot.compat.directive023 import Directive023
 
-            compat = options_from(_CompatOptions, pairs(self.compat_option, "--compat-option"), "--compat-option")
-            extension = partial(Directive023, input_dim=compat.input_dim, least=compat.min_buffer_size)
+            extension = partial(Directive023, input_dim=details.input_dim, least=details.min_buffer_size)
         return serve(
             Settings(
                 directory=self.data_dir,
@@ -107,15 +107,15 @@ class ServeArgs:
                 port=self.port,
                 token_file=self.token_file,
                 origins=self.allow_origin,
-                rate=self.rate,
+                rate=details.rate,
                 durability=self.durability,
-                digits=self.digits,
+                digits=details.digits,
                 ui=self.ui,
                 replicas=self.replicas,
-                replica_port=self.replica_port,
+                replica_port=details.replica_port,
                 extension=extension,
                 exit_with_parent=self.exit_with_parent,
-                log_level=self.log_level,
+                log_level=details.log_level,
             )
         )
 

@@ -62,6 +62,8 @@ class WeavingShuttle:
     """
 
     def __init__(self, tools: Iterable[Tool] = (), *, buffer: ReflectionBuffer | None = None, **options: Any) -> None:
+        # Its trainer is PPO; `ToolAgent` itself learns with another policy by default.
+        options.setdefault("chooser", "ppo")
         self.agent = ToolAgent(tools, runs=None if buffer is None else buffer.runs, **options)
         self.buffer = ReflectionBuffer(runs=self.agent.runs) if buffer is None else buffer
         self.policy = PolicyView(self.agent)

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from surefoot.decide.core.agent import Agent, AgentConfig
+from surefoot.decide.core.chooser_registry import as_ppo
 from surefoot.decide.core.explanation import Explanation
 from surefoot.decide.encoders.encoder import Encoder, make_encoder
 from surefoot.decide.policy.choosers import Chooser
-from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.promotion import GateConfig, Judgement, Versions
 from surefoot.decide.rewards import Feedback, Reward
 from surefoot.decide.tools.answering import Answering, Workshop
@@ -49,8 +49,8 @@ class ToolAgent:
         directory: Holds runs, policy versions and telemetry; an agent opened on it again continues from there.
         learning: Schedule of background learning; None: learn only in `learn`.
         cache: Cache of answers; None: every query runs a tool.
-        chooser: ppo, residual, linucb, lints, egreedy or nearest.
-        abstain_below: Select no tool if the expected success rate is below this.
+        chooser: replay, ppo, residual, linucb, lints, egreedy or nearest; default: that of the directory's policy, or replay.
+        abstain_below: Select no tool if the expected success rate is below this; None: as `AgentConfig` documents.
         grace: Seconds within which later feedback replaces a reward; see `RunLog`.
         seed: Seed of exploration.
         say: Called with one sentence per stage of slow work.
@@ -66,8 +66,8 @@ class ToolAgent:
         directory: str | Path | None = None,
         learning: TrainingSchedule | None = None,
         cache: QueryCache | None = None,
-        chooser: str = "ppo",
-        abstain_below: float = 0.0,
+        chooser: str | None = None,
+        abstain_below: float | None = None,
         grace: float = 0.0,
         seed: int = 0,
         say: Callable[[str], None] | None = None,
@@ -76,11 +76,12 @@ class ToolAgent:
         self.directory = None if directory is None else Path(directory)
         # `is None`: an empty log or memory is falsy, but must be used if it was passed.
         self.runs = RunLog(self.directory, grace=grace) if runs is None else runs
+        self.versions = None if self.directory is None else Versions(self.directory / "versions")
+        chooser = chooser or self._saved_chooser() or AgentConfig().chooser
         config = AgentConfig(chooser=chooser, low=-1.0, high=1.0, abstain_below=abstain_below, extra=SIZE, seed=seed)
         self.agent = Agent(base, config=config, reserved=SHIPPED, store=self.runs.store)
         self.memory = TextMemory(self.agent.encoder) if memory is None else memory
         self.toolbox = Toolbox()
-        self.versions = None if self.directory is None else Versions(self.directory / "versions")
         self.telemetry = ToolTelemetry(self.directory, self.agent, seed)
         self.learning, self.cache = learning, cache
         self.preferred_depth: str | None = None
@@ -94,6 +95,12 @@ class ToolAgent:
             self.add_tool(each)
         if self.versions is not None and self.versions.live is not None:
             self.load()
+
+    def _saved_chooser(self) -> str | None:
+        """Return the kind of the live policy in the directory, so that it is continued; None if there is none."""
+        if self.versions is None or self.versions.live is None:
+            return None
+        return self.versions.load().parts["agent"]["kind"]
 
     @property
     def chooser(self) -> Chooser:
@@ -183,18 +190,23 @@ class ToolAgent:
         return computed
 
     def learn(self, force: bool = False) -> UpdateReport | None:
-        """Learn from every finished run; `force` runs a PPO update even with few new runs."""
+        """Learn from every finished run; return the report of a PPO update, if there was one.
+
+        `force`: with the chooser `ppo`, update even with few new runs.
+        """
         with self._lock:
             core, before = self.agent.chooser, self.agent.cursor
-            if isinstance(core, PPOChooser) and self.learning is not None:
+            ppo = as_ppo(core)
+            if ppo is not None and self.learning is not None:
                 lr = self.learning.lr_at(self._episodes)
                 if lr is not None:
-                    core.set_lr(lr)
+                    ppo.set_lr(lr)
             report = self.agent.learn(force)
             learned = self.agent.cursor > before
             self._learnings += learned
-            if report is not None:
-                self.telemetry.update(report, self.runs.recent(self.runs.window, decisions=False), self._episodes)
+            if report is not None or (learned and ppo is None):
+                recent = self.runs.recent(self.runs.window, decisions=False)
+                self.telemetry.update(report, recent, self._episodes, self._learnings)
             plan = self.learning
             if learned and self.versions is not None and plan is not None and self._learnings % plan.save_every == 0:
                 self.save()

@@ -24,8 +24,8 @@ class ToolTelemetry:
         self._directory, self._agent, self._seed = directory, agent, seed
         self._recorder: Recorder | None = None
 
-    def update(self, report: UpdateReport, runs: Sequence[LoggedRun], count: int) -> None:
-        """Write one record for an update, with statistics of the last runs."""
+    def update(self, report: UpdateReport | None, runs: Sequence[LoggedRun], count: int, learnings: int) -> None:
+        """Write one record, with statistics of the last runs, and the metrics of a PPO update if there was one."""
         if self._directory is None:
             return
         # Created with the first update: an agent that never learns leaves no telemetry file.
@@ -33,6 +33,9 @@ class ToolTelemetry:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._recorder = Recorder(self._directory / "telemetry.ndjson", run=self._directory.name)
             self._recorder.header(env="tools", seed=self._seed, config=self._agent.settings, path="torch", num_envs=1)
+        if report is None:
+            self._recorder.update(env_steps=count, updates=learnings, m=run_statistics(runs))
+            return
         self._recorder.update(
             env_steps=count,
             updates=report.update,

@@ -24,7 +24,7 @@ def test_options_of_the_earlier_server_are_accepted() -> None:
     args = read_arguments(
         "serve", ["--compat", "directive-023", "--input-dim", "8", "--min-buffer-size=4", "--dir", "d"]
     )
-    assert args.compat_option == ("input_dim=8", "min_buffer_size=4")
+    assert args.set == ("input_dim=8", "min_buffer_size=4")
     assert args.data_dir == Path("d")
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from surefoot.compat.hololoom import WeavingShuttle
+from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import GateConfig
 from surefoot.decide.tools import ToolAgent, tool
 from surefoot.errors import ConfigError, ToolError
 
-from .agent_cases import agent, core
+from .agent_cases import agent
 
 
 @tool
@@ -44,6 +45,12 @@ def test_an_error_of_a_tool_is_in_the_trace_and_costs_reward(encoder):
     assert run.decision is not None, "a choice that failed is learned from"
 
 
+def learner(tool_agent: ToolAgent) -> ReplayChooser:
+    """The default policy."""
+    assert isinstance(tool_agent.chooser, ReplayChooser)
+    return tool_agent.chooser
+
+
 def test_feedback_is_learned_from_once_and_changes_the_choice(encoder):
     tool_agent = agent(encoder)
     first = tool_agent.answer("some song", greedy=True).tool
@@ -52,12 +59,12 @@ def test_feedback_is_learned_from_once_and_changes_the_choice(encoder):
         run = tool_agent.answer("some song")
         tool_agent.feedback(run, {"helpful": run.tool == other})
         tool_agent.learn()
-    assert core(tool_agent).model.outcomes == 40
+    assert learner(tool_agent).outcomes == 40
     assert tool_agent.answer("some song", greedy=True).tool == other
     assert "some song" in str(tool_agent.explain(run))
     tool_agent.feedback(run, {"helpful": True})
     tool_agent.learn()
-    assert core(tool_agent).model.outcomes == 40, "feedback on a known run is no new run"
+    assert learner(tool_agent).outcomes == 40, "feedback on a known run is no new run"
 
 
 def test_runs_of_an_earlier_process_are_learned_with_the_same_digits(encoder, tmp_path: Path):
@@ -73,8 +80,8 @@ def test_runs_of_an_earlier_process_are_learned_with_the_same_digits(encoder, tm
     later.runs.close()
     again = agent(encoder, directory=tmp_path / "b")
     again.learn()
-    assert np.array_equal(core(at_once).model.theta(), core(again).model.theta())
-    assert core(again).model.outcomes == 12
+    assert np.array_equal(learner(at_once).state()["table"], learner(again).state()["table"])
+    assert learner(again).outcomes == 12
 
 
 def test_a_tool_below_its_threshold_is_left_out_before_the_draw(encoder):

@@ -14,7 +14,7 @@ from .agent_cases import agent, core
 
 def test_it_learns_in_the_background_and_continues_after_a_restart(encoder, tmp_path: Path):
     plan = TrainingSchedule(warmup=10, interval=5, min_samples=10, lr_after={20: 1e-4})
-    with agent(encoder, directory=tmp_path / "run", learning=plan) as made:
+    with agent(encoder, directory=tmp_path / "run", learning=plan, chooser="ppo") as made:
         for _ in range(60):
             run = made.answer("some song")
             made.feedback(run, {"helpful": run.tool == "weather"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
-from surefoot.cli.options import CheckpointName, Run, Seed, run_directory
+from surefoot.cli.options import CheckpointName, Run, Settings, options_from, pairs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -19,22 +19,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _ChatOptions:
+    """Keys of --set of `lm chat`."""
+
+    tokens: int = 80
+    temperature: float = 0.7
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChatArgs:
     """Chat with a trained model; the base model answers too, for comparison.
 
     surefoot lm chat polite
-    surefoot lm chat polite --prompt "Where is my parcel?" --temperature 0
+    surefoot lm chat polite --prompt "Where is my parcel?" --set temperature=0
     """
 
     run_name: Run
     prompt: Annotated[list[str], tyro.conf.UseAppendAction] = field(default_factory=list[str])
     """Prompt to answer instead of reading standard input; repeatable."""
-    tokens: int = 80
-    """Maximum number of tokens of an answer."""
-    temperature: float = 0.7
-    """Sampling temperature; 0 takes the most likely token."""
+    set: Settings = ()
+    """Change the sampling; repeatable: tokens=80 (at most), temperature=0.7 (0 takes the most likely token), seed=0."""
     checkpoint: CheckpointName = "latest"
-    seed: Seed = 0
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
@@ -60,11 +66,12 @@ class ChatArgs:
 
         from surefoot.lm.sampling.sampler import Sampling, generate
 
-        sampling = Sampling(max_new_tokens=self.tokens, temperature=self.temperature)
+        chosen = options_from(_ChatOptions, pairs(self.set, "--set"), "--set")
+        sampling = Sampling(max_new_tokens=chosen.tokens, temperature=chosen.temperature)
         prompt = speech.prompt(text)
 
         def answer() -> str:
-            generator = torch.Generator().manual_seed(self.seed)
+            generator = torch.Generator().manual_seed(chosen.seed)
             samples = generate(policy, [prompt], sampling, eos=speech.eos, generator=generator)
             return speech.text(samples[0].tokens).strip()
 

@@ -36,8 +36,30 @@ TaskModel = Annotated[
         "OpenAI-compatible server such as qwen@http://127.0.0.1:8000/v1.",
     ),
 ]
-TokenCost = Annotated[float, tyro.conf.arg(help="Cost of each added token, in units of the score.")]
-MaxTokens = Annotated[int, tyro.conf.arg(help="Most tokens that the mutations of a prompt may add in all.")]
+PromptSettings = Annotated[
+    options.Settings,
+    tyro.conf.arg(
+        help="Change a detail; repeatable: token_cost=0.002 (cost of each added token, in units of the score), max_tokens=80 "
+        "(most tokens that the mutations of a prompt may add in all), max_steps=4 (most mutations per prompt), and for rlaif "
+        "human_pairs=5 (pairs per review: those the judge is most certain about)."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """Keys of --set of `prompts train`, `improve` and `rlaif`."""
+
+    token_cost: float = 0.002
+    max_tokens: int = 80
+    max_steps: int = 4
+    human_pairs: int = 5
+    """rlaif: pairs per review, those the judge is most certain about."""
+
+
+def prompt_options(texts: tuple[str, ...]) -> PromptOptions:
+    """Return the values of --set."""
+    return options.options_from(PromptOptions, options.pairs(texts, "--set"), "--set")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +86,7 @@ class PromptsTrainArgs:
     scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|lm:MODEL")] = None
     """Without a task: your function of a prompt that returns 0 to 1, or a language model that judges the prompt itself, such
     as lm:smollm2 or a directory written by `surefoot lm reward`."""
-    token_cost: TokenCost = 0.002
-    max_tokens: MaxTokens = 80
-    max_steps: int = 4
-    """Most mutations per prompt."""
+    set: PromptSettings = ()
     name: options.NewRunName = None
 
     def run(self) -> int:
@@ -82,7 +101,8 @@ class PromptsTrainArgs:
                 "pass --task FILE or --prompts FILE: a task measures answers, prompts alone are judged as texts"
             )
         pin_threads(1)
-        config = PromptConfig(token_cost=self.token_cost, max_tokens=self.max_tokens, max_steps=self.max_steps)
+        chosen = prompt_options(self.set)
+        config = PromptConfig(token_cost=chosen.token_cost, max_tokens=chosen.max_tokens, max_steps=chosen.max_steps)
         scorer, prompts, measured = self._scorer()
         policy = PromptPolicy(config, seed=self.seed)
         directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
@@ -147,8 +167,7 @@ class PromptsImproveArgs:
     model: TaskModel = "lm:smollm2"
     evaluations: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 400
     """With --task: number of texts to score in all."""
-    token_cost: TokenCost = 0.002
-    max_tokens: MaxTokens = 80
+    set: PromptSettings = ()
     allow_cut: bool = False
     """Allow mutations that remove words of the prompt; what they remove is shown as a diff."""
     as_json: ClassVar[bool] = False
@@ -163,13 +182,19 @@ class PromptsImproveArgs:
         text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
         if not text.strip():
             raise Usage('the prompt is empty; pass one, as in surefoot prompts improve "Write a story about bees."')
-        config = PromptConfig(token_cost=self.token_cost, max_tokens=self.max_tokens, allow_cut=self.allow_cut)
+        chosen = prompt_options(self.set)
+        config = PromptConfig(
+            token_cost=chosen.token_cost,
+            max_tokens=chosen.max_tokens,
+            max_steps=chosen.max_steps,
+            allow_cut=self.allow_cut,
+        )
         source = "the lint"
         if self.run_name is not None:
             if self.task is not None:
                 raise Usage("--run and --task were both given; the policy of a run needs no task")
             policy = PromptRun.load(run_directory(self.run_name)).policy
-            policy.config = replace(policy.config, max_tokens=self.max_tokens, allow_cut=self.allow_cut)
+            policy.config = replace(policy.config, max_tokens=chosen.max_tokens, allow_cut=self.allow_cut)
             choose, source = policy.steps, "the policy"
         elif self.task is not None:
             scorer, prompts, source = task_scorer(self.task, self.model)

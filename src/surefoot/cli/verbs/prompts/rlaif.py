@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.options import NewRunName, Seed, at_least_one, user_object
-from surefoot.cli.verbs.prompts.prompts import TokenCost, named_scorer
+from surefoot.cli.verbs.prompts.prompts import PromptSettings, named_scorer, prompt_options
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
@@ -41,14 +41,12 @@ class PromptsRlaifArgs:
     function of two texts that returns the probability that the first is better."""
     human_every: int = 3
     """Rounds between your reviews; 0 means none."""
-    human_pairs: int = 5
-    """Pairs per review: those the judge is most certain about."""
     rounds: int = 9
     """Number of rounds."""
     evaluations: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 3_000
     """Number of texts to score in all rounds together."""
     seed: Seed = 0
-    token_cost: TokenCost = 0.002
+    set: PromptSettings = ()
     name: NewRunName = None
 
     def run(self) -> int:
@@ -61,9 +59,10 @@ class PromptsRlaifArgs:
         at_least_one(rounds=self.rounds, evaluations=self.evaluations)
         pin_threads(1)
         person = None if self.human_every == 0 else ask_person
-        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=self.human_pairs)
+        chosen = prompt_options(self.set)
+        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=chosen.human_pairs)
         prompts = read_prompts(self.prompts)
-        policy = PromptPolicy(PromptConfig(token_cost=self.token_cost), seed=self.seed)
+        policy = PromptPolicy(PromptConfig(token_cost=chosen.token_cost), seed=self.seed)
         directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
         before, used, curve = judged(loop, improved(policy, prompts)), 0, list[tuple[int, float]]()
         result: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -19,6 +19,14 @@ ScenarioName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENA
 class TownOptions:
     """Keys of --set that concern the run, replay, cloning and annealing rather than PPO."""
 
+    observations: Literal["features", "hybrid", "full", "compact"] | None = None
+    """Observations of the agents (default: the scenario's)."""
+    central: bool = False
+    """Use one critic that sees the observations of all agents (MAPPO)."""
+    auto_seed_agents: bool = False
+    """Add two agents and a stove to a scenario without agents."""
+    rollout_save_dir: str | None = None
+    """After training, play one episode and write its samples to this directory."""
     eval_every: int | None = None
     """Agent steps between evaluations (default: ten evaluations per run; 0 disables them)."""
     checkpoint_every: int | None = None

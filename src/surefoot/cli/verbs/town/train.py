@@ -60,21 +60,16 @@ class TownTrainArgs:
     """Samples of `surefoot town capture`: a manifest in JSON or YAML, or a directory with *_manifest.json files."""
     train_ppo: bool = False
     """replay: train; without it the samples are only checked and summarized. The other modes always train."""
-    observations: Literal["features", "hybrid", "full", "compact"] | None = None
-    """Observations of the agents (default: the scenario's)."""
-    central: bool = False
-    """Use one critic that sees the observations of all agents (MAPPO)."""
-    auto_seed_agents: bool = False
-    """Add two agents and a stove to a scenario without agents."""
     from_run: Annotated[str | None, tyro.conf.arg(name="from", metavar="RUN")] = None
     """Start with the weights of this run."""
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Continue this run exactly, with the same mode and samples."""
-    rollout_save_dir: Path | None = None
-    """After training, play one episode and write its samples to this directory."""
     ppo_log: options.PpoLog = None
     set: options.Settings = ()
-    """Change a setting of `surefoot knobs`, or one of: eval_every=STEPS, checkpoint_every=STEPS, replay_share=0.5,
+    """Change a setting of `surefoot knobs`, or one of: observations=features|hybrid|full|compact (default: the
+    scenario's), central=true (one critic that sees the observations of all agents, MAPPO), auto_seed_agents=true (add two
+    agents and a stove to a scenario without agents), rollout_save_dir=DIR (play an episode after training and write its
+    samples), eval_every=STEPS, checkpoint_every=STEPS, replay_share=0.5,
     replay_recent=4, replay_batch_size=1, replay_shuffle, replay_seed, replay_drop_last, replay_streaming, max_lag,
     min_sample_size=0.05, rho_clip=1, bc_episodes=64, anneal_schedule=bc:30,ppo:20,ppo:20, anneal_accuracy=0.9,
     anneal_exit_on_failure (see `docs/reference/town.md`)."""
@@ -88,7 +83,7 @@ class TownTrainArgs:
         from surefoot.train.device import pin_threads
 
         pin_threads()
-        scenario = load(self.scenario, self.auto_seed_agents)
+        scenario = load(self.scenario, self.parsed_set[0].auto_seed_agents)
         mode = self.chosen_mode(scenario)
         self.refuse(mode)
         dataset = None if self.samples is None else read_samples(self.samples, self.parsed_set[0])
@@ -127,8 +122,10 @@ class TownTrainArgs:
         share = self.parsed_set[0].replay_share
         if mode == "mixed" and not 0.0 < share < 1.0:
             raise Usage(f"replay_share is {share}; in mode mixed it is between 0 and 1. Pass --mode rollout or replay")
-        if self.central and self.samples is not None:
-            raise Usage("samples have the observations of one agent, which --central cannot use; leave one of them out")
+        if self.parsed_set[0].central and self.samples is not None:
+            raise Usage(
+                "samples have the observations of one agent, which central=true cannot use; leave one of them out"
+            )
         if self.train_ppo and mode == "bc":
             raise Usage("--train-ppo belongs to mode replay; `surefoot resume RUN` continues a clone with PPO")
 
@@ -147,8 +144,8 @@ class TownTrainArgs:
             steps=self.steps,
             towns=self.towns,
             rollout_ticks=self.rollout_ticks,
-            variant=self.observations,
-            central=self.central,
+            variant=self.parsed_set[0].observations,
+            central=self.parsed_set[0].central,
             eval_every=self.parsed_set[0].eval_every,
             checkpoint_every=self.parsed_set[0].checkpoint_every,
         )
@@ -166,7 +163,11 @@ class TownTrainArgs:
         training = self._initialized(town_training(self._spec(scenario)))
         spec = training.spec
         recording = teacher_recording(
-            scenario, dataset, episodes=self.parsed_set[0].bc_episodes, seed=spec.seed, variant=self.observations
+            scenario,
+            dataset,
+            episodes=self.parsed_set[0].bc_episodes,
+            seed=spec.seed,
+            variant=self.parsed_set[0].observations,
         )
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
@@ -276,11 +277,12 @@ class TownTrainArgs:
         )
         means = ", ".join(f"{name} {measures[name].mean():.3f}" for name in (scenario.measures or ["return"]))
         print(f"{run.directory.name}: {means} over 32 unseen episodes")
-        if self.rollout_save_dir is not None:
+        save_dir = self.parsed_set[0].rollout_save_dir
+        if save_dir is not None:
             captured = capture_samples(
                 run.training.policy, scenario, scenario.ticks, seed=seed + 1, variant=kwargs.get("variant")
             )
-            print(f"samples: {captured.save(self.rollout_save_dir)}")
+            print(f"samples: {captured.save(Path(save_dir))}")
 
     def _initialized(self, training: Training) -> Training:
         if self.from_run is not None:

@@ -26,7 +26,7 @@ from surefoot.town.training.teach import parse_stages
         ({"mode": "mixed", "epochs": 0}, "--epochs is 0"),
         ({"mode": "rollout", "steps": 3, "epochs": 3}, "one of them"),
         ({"mode": "mixed", "set": ("replay_share=1",)}, "between 0 and 1"),
-        ({"mode": "mixed", "samples": Path("m"), "central": True}, "leave one of them out"),
+        ({"mode": "mixed", "samples": Path("m"), "set": ("central=true",)}, "leave one of them out"),
         ({"mode": "bc", "train_ppo": True}, "belongs to mode replay"),
     ],
 )
