@@ -152,7 +152,7 @@ class PPO(OnPolicyAlgorithm):
         """Return the learner for the current settings and policy; optimizer state is carried over."""
         config = self._config()
         if self._learner is None or self._learner.config != config or self._engine[0] is not self.policy:
-            fast = standard(self.policy) if self.device.type == "cpu" else None
+            fast = standard(self.policy, self.sde_sample_freq) if self.device.type == "cpu" else None
             adapter = self._adapter()
             self._engine = (self.policy, fast or adapter, adapter)
             self._learner = ModelLearner(fast or adapter, config, self.policy.optimizer, self.device)

@@ -24,6 +24,7 @@ from surefoot.compat.sb3.policies.layers import (
     MlpExtractor,
     get_actor_critic_arch,
 )
+from surefoot.compat.sb3.policies.state_noise import StateDependentNoiseDistribution
 from surefoot.compat.sb3.spaces import get_flattened_obs_dim
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
@@ -159,10 +160,10 @@ _UNCHANGED = (
 )
 
 
-def standard(policy: Any) -> ActorCritic | None:
+def standard(policy: Any, sde_sample_freq: int = -1) -> ActorCritic | None:
     """Return an `ActorCritic` that shares the weights of an unchanged SB3 policy; None for anything that was customized.
 
-    The kernel supports the result. Its observations are rows of floats.
+    The kernel supports the result. Its observations are rows of floats. `sde_sample_freq` is the model's, for gSDE.
     """
     if type(policy) not in _UNCHANGED:
         return None
@@ -174,22 +175,40 @@ def standard(policy: Any) -> ActorCritic | None:
             isinstance(policy.action_dist, MaskableDistribution)
             or type(policy.action_dist)
             in (CategoricalDistribution, MultiCategoricalDistribution, DiagGaussianDistribution)
+            or _plain_noise(policy.action_dist)
         )
     )
     names = {kind: name for name, kind in ACTIVATIONS.items()}
     if not plain or policy.activation_fn not in names or not isinstance(policy.net_arch, list | dict):
         return None
     hidden, critic_hidden = get_actor_critic_arch(policy.net_arch)
-    config = NetConfig(hidden=tuple(hidden), critic_hidden=tuple(critic_hidden), activation=names[policy.activation_fn])
+    noisy = isinstance(policy.action_dist, StateDependentNoiseDistribution)
+    config = NetConfig(
+        hidden=tuple(hidden),
+        critic_hidden=tuple(critic_hidden),
+        activation=names[policy.activation_fn],
+        gsde=noisy,
+        gsde_every=sde_sample_freq if noisy and sde_sample_freq > 0 else -1,
+    )
     inputs = sum(map(get_flattened_obs_dim, _parts(policy.observation_space)))
     engine = ActorCritic({ROWS: Box((inputs,))}, action_of(policy.action_space), config)
     network: Any = engine.network
     assert isinstance(network, Trunks)
     network.actor, network.critic = policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net
     network.policy_out, network.value_out = policy.action_net, policy.value_net
-    if isinstance(policy.action_dist, DiagGaussianDistribution):
+    if noisy or isinstance(policy.action_dist, DiagGaussianDistribution):
         engine.head.log_std = policy.log_std
     return engine if why_not(engine) is None else None
+
+
+def _plain_noise(distribution: Any) -> bool:
+    """Return whether this is gSDE as the engine has it: one deviation per feature and action, by exp, not squashed."""
+    return (
+        type(distribution) is StateDependentNoiseDistribution
+        and distribution.full_std
+        and not (distribution.use_expln or distribution.learn_features)
+        and distribution.bijector is None
+    )
 
 
 def _extractors(policy: Any) -> list[Any]:

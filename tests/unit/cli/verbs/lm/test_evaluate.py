@@ -21,7 +21,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     make_tiny(tmp_path / "one")
     (tmp_path / "p.txt").write_text("hello\nwho are you\n")
-    (tmp_path / "judges.py").write_text("def vowels(response):\n    return sum(c in 'aeiou' for c in response)\n")
+    (tmp_path / "tie_judges.py").write_text("def vowels(response):\n    return sum(c in 'aeiou' for c in response)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("SUREFOOT_RUNS", str(tmp_path / "runs"))
@@ -32,10 +32,10 @@ WORDS = ["lm", "eval", "one", "one", "--prompts", "p.txt", "--tokens", "6"]
 
 
 def test_a_model_ties_with_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*WORDS, "--judge", "judges:vowels", "--page", "side.html"]) == 0
+    assert main([*WORDS, "--judge", "tie_judges:vowels", "--page", "side.html"]) == 0
     assert "2 ties" in capsys.readouterr().out
     assert "hello" in (place / "side.html").read_text()
-    assert main([*WORDS, "--judge", "judges:vowels", "--json"]) == 0
+    assert main([*WORDS, "--judge", "tie_judges:vowels", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ties"] == 2
 
 
