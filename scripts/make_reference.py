@@ -208,6 +208,8 @@ TROUBLE = """# Find out what is wrong with a run
 
 ```text
 surefoot doctor RUN              # a running or finished run: what is wrong, since when, why, what to set
+surefoot doctor RUN --probe      # also plays its environment, for what the record cannot tell
+surefoot doctor logs/PPO_1       # a log of Stable-Baselines3, CleanRL, RLlib or W&B
 surefoot doctor lint ENV         # settings that conflict, before a run
 surefoot doctor probe            # tiny environments with known answers; --policy module:function, --env ENV for yours
 ```
