@@ -76,7 +76,7 @@ def service_machine(template: Path, told: dict[str, int]) -> type[RuleBasedState
             from surefoot.server.http.app import App
 
             folder = self.place / str(self.lives)
-            self.service = Service(folder, seed=0, pupil=helpers.Inline(folder / "policies"), durability="process")
+            self.service = Service(folder, seed=0, durability="process")
             self.app = App(self.service, AccessGuard(), lifecycle=PolicyLifecycle(self.service))
             self.loop.run_until_complete(self.service.start())
 
@@ -144,18 +144,19 @@ def service_machine(template: Path, told: dict[str, int]) -> type[RuleBasedState
 
 
 def make_template(folder: Path) -> None:
-    """A service with one policy, made once: its first version takes torch."""
+    """A service with one policy, made once."""
     from msgspec import convert
 
+    from surefoot.server.decisions.administration import create
     from surefoot.server.decisions.service import Service
     from surefoot.server.schema import NewPolicy
 
     helpers = from_tests("unit/server/conftest.py")
 
     async def make() -> None:
-        service = Service(folder, seed=0, pupil=helpers.Inline(folder / "policies"))
+        service = Service(folder, seed=0)
         await service.start()
-        await service.create(convert({**helpers.POLICY, "training": {"automatic": False, "least": 4}}, NewPolicy))
+        await create(service, convert({**helpers.POLICY, "training": {"automatic": False, "least": 4}}, NewPolicy))
         await service.close()
 
     asyncio.run(make())

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from surefoot.decide.encoders.encoder import HashingEncoder
-from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.tools import ToolAgent, tool
 from surefoot.errors import SurefootError
 
@@ -31,9 +31,8 @@ def agent_in(directory: Path, seed: int) -> ToolAgent:
 def digest(agent: ToolAgent) -> str:
     """Of everything the policy has learned."""
     core = agent.agent.chooser
-    assert isinstance(core, PPOChooser)
-    state = core.policy.weight.detach().numpy().tobytes() + core.model.theta().tobytes()
-    return hashlib.sha256(state).hexdigest()
+    assert isinstance(core, ReplayChooser)
+    return hashlib.sha256(core.state()["table"].tobytes()).hexdigest()
 
 
 def work(what: str, directory: Path, seed: int, ear: Connection) -> None:

@@ -42,7 +42,7 @@ def test_a_policy_learns_through_the_python_client(service: Surefoot) -> None:
     assert service.reward(first.decision_id, 1.0).status == "stored"
     many = service.decide_many("p", [{"embedding": row} for row in rows])
     for decision in many:
-        service.reward(decision.decision_id, parts={"right": float(decision.action), "cost": -0.1})
+        service.reward(decision.decision_id, parts={"right": 0.9 * decision.action, "polite": 0.1})
     assert service.finished(service.update("p"), every=0.05).result["version"] == 1
     assert [v.version for v in service.versions("p")] == [1, 0]
     assert service.rollback("p").version == 0

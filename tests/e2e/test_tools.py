@@ -168,6 +168,6 @@ def test_the_report_is_a_page_that_a_browser_shows_whole(tmp_path: Path):
     found = re.search(r'data-told="([^"]*)"', document)
     assert found, "the page did not load to its end"
     told = json.loads(html.unescape(found[1]))
-    assert told["sections"] == ["curve", "regret", "calibration", "mistakes", "options", "confusion"]
+    assert told["sections"] == ["curve", "regret", "calibration", "coverage", "mistakes", "options", "confusion"]
     assert (told["hidden"], told["outside"]) == (0, 0)
     assert told["overflow"] <= 0

@@ -99,6 +99,6 @@ test("prompts are classified and linted as Python does", () => {
 });
 
 test("a mutation that nobody knows is named", () => {
-  assert.throws(() => mutate("Write a poem", "shout" as MutationType), /there is no mutation shout; the mutations are try-catch-style/);
+  assert.throws(() => mutate("Write a poem", "shout" as MutationType), /there is no mutation shout; there are try-catch-style/);
   assert.throws(() => mutate("Write a poem", 5), /0 to 4/);
 });

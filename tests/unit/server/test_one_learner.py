@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 
 from surefoot.decide.core.agent import Agent
@@ -61,6 +63,9 @@ def by_service(serving, **policy):
             if answer["name"] is not None:
                 reward = {"value": float(answer["name"] == right)}
                 assert (await ask("POST", f"/v1/decisions/{answer['decision_id']}/reward", reward)).status == 200
+                # On a busy machine learning may be behind, and the next decision would see older weights.
+                while len(ask.service.policy("one").pending):
+                    await asyncio.sleep(0.001)
         return made
 
     return serving(story, policy=None)

@@ -35,7 +35,7 @@ SAMPLED = (
     *("weight_jump", "weight_norm", "weight_step", "frozen_share", "dormant_share", "rss_mb"),
     *("obs_constant_share", "obs_repeat_share", "obs_clock_share", "obs_saturated_share", "obs_distinct_share"),
     *("obs_abs_max", "obs_explained", "action_effect", "action_effect_late"),
-    *("reward_at_end_share", "reward_explained", "reward_lag", "end_explained"),
+    *("reward_at_end_share", "reward_explained", "reward_lag", "reward_roughness", "end_explained"),
 )
 # The returns of the first episodes stand for the untrained policy: few enough that it has hardly learned.
 BASELINE = 20

@@ -249,6 +249,9 @@ def _rewards(rows: _Rows) -> dict[str, float]:
     rare = np.mean(flat != np.median(flat)) < 0.02
     if not len(rows.moving) or len(flat) < FEWEST or flat.std() < 1e-9 or rare:
         return stats
+    # 1 for noise, near 0 for a reward that changes slowly, such as a constant one divided by a running deviation.
+    jumps = (reward[1:] - reward[:-1])[rows.follows]
+    stats["reward_roughness"] = float((jumps**2).mean() / (2.0 * flat.var())) if len(jumps) else 0.0
     # The change of the observation is a part of many rewards (velocities, shaping); at an end there is none.
     change = np.where(rows.follows[..., None], rows.z[1:] - rows.z[:-1], 0.0)
     marks = np.stack([rows.ended[:-1], rows.terminated[:-1]], axis=2).astype(np.float64)

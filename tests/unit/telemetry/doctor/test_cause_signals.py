@@ -36,7 +36,7 @@ def with_header(records: Iterator[Record], *, env: str = "X-v0", **ppo: Any) -> 
         ("E07", {"obs_explained": 0.02, "action_effect": 0.0, "action_effect_late": 0.0}),
         ("E08", {"obs_explained": 0.9, "action_effect": 0.001, "action_effect_late": 0.002}),
         ("E09", {"obs_explained": 0.9, "action_effect": 0.01, "action_effect_late": 0.8}),
-        ("E10", {"reward_explained": 0.02}),
+        ("E10", {"reward_explained": 0.02, "reward_roughness": 1.0}),
         ("E11", {"reward_lag": 5.0}),
         ("E12", {"reward_at_end_share": 1.0}),
         ("E13", {"end_explained": 0.5}),
@@ -49,6 +49,10 @@ def test_a_fault_of_the_environment_is_named_before_what_follows_from_it(rule: s
 
 def test_places_on_a_map_may_stay_the_same():
     assert "E02" not in findings_of(record(obs_repeat_share=0.6, obs_distinct_share=0.01))
+
+
+def test_a_reward_that_changes_slowly_is_not_noise():
+    assert "E10" not in findings_of(record(reward_explained=0.02, reward_roughness=0.01))
 
 
 def test_a_run_that_thrives_may_pay_at_the_end():

@@ -73,7 +73,11 @@ def test_shuffled_observations_do_not_follow_from_each_other():
 
 def test_a_reward_of_noise_is_not_explained_and_a_late_one_names_its_delay():
     steps, rng = walk(), np.random.default_rng(4)
-    assert stats(replace(steps, reward=rng.normal(size=(T, N))))["reward_explained"] < 0.1
+    noisy = stats(replace(steps, reward=rng.normal(size=(T, N))))
+    assert noisy["reward_explained"] < 0.1
+    assert noisy["reward_roughness"] == pytest.approx(1.0, abs=0.1)
+    drifting = stats(replace(steps, reward=-np.linspace(1.0, 2.0, T)[:, None] * np.ones((1, N))))
+    assert drifting["reward_roughness"] < 0.01
     impulse = rng.normal(size=(T, N, 2))
     late = replace(steps, obs=impulse, reward=np.roll(impulse[..., 0], 3, axis=0), ended=np.zeros((T, N), bool))
     late = replace(late, terminated=late.ended, start=late.ended)
