@@ -167,14 +167,15 @@ def nan_reward(training: Training) -> None:
 
 
 def flipped_advantage(training: Training) -> None:
-    prepare = training.learner.prepare
+    steps = training.learner.steps
+    prepare = steps.prepare
 
-    def wrong(rollout: Any, valid: Any = None) -> Batch:
-        batch = prepare(rollout, valid)
+    def wrong(rollout: Any, valid: Any) -> Any:
+        batch, moments = prepare(rollout, valid)
         batch.advantage.neg_()
-        return batch
+        return batch, moments
 
-    training.learner.prepare = wrong  # pyright: ignore[reportAttributeAccessIssue]
+    steps.prepare = wrong  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def batch_statistics(training: Training) -> None:

@@ -42,6 +42,7 @@ class Steps:
     ended: np.ndarray
     valid: np.ndarray
     start: np.ndarray
+    log_prob: np.ndarray
 
     @classmethod
     def of(cls, rollout: Rollout, streams: int) -> Steps | None:
@@ -55,7 +56,7 @@ class Steps:
             return None
         obs = np.concatenate([x.astype(np.float64) for x in parts], axis=2)
         fields = (rollout.action, rollout.reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
-        return cls(obs, *(x[:, :streams].copy() for x in fields))
+        return cls(obs, *(x[:, :streams].copy() for x in (*fields, rollout.log_prob)))
 
     @classmethod
     def joined(cls, parts: Sequence[Steps]) -> Steps:
@@ -126,6 +127,9 @@ class _Rows:
         self.ended = steps.ended | ~steps.valid
         self.follows = ~self.ended[:-1] & steps.valid[1:] & ~steps.start[1:]
         """[T - 1, n]: the next step belongs to the same episode."""
+        most = sum(math.log(n) for n in choices)
+        # Of the largest entropy; a policy that hardly varies its choices shows nothing about their effect.
+        self.decided = most > 0.0 and -float(steps.log_prob.mean()) < 0.4 * most
         spread = obs.reshape(-1, obs.shape[2]).std(0)
         self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
         most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
@@ -211,7 +215,7 @@ def _effects(rows: _Rows) -> dict[str, float]:
     change = after - rows.z[:-1][follows]
     stats = {"obs_explained": float(_explained(np.concatenate([state, acted], axis=1), after).max())}
     # With a single choice there are no columns.
-    if not acted.shape[1] or float(_explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
+    if rows.decided or not acted.shape[1] or float(_explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
         return stats
     stats["action_effect"] = float(_gained(state, acted, change).max())
     late = [0.0]

@@ -23,7 +23,9 @@ def walk(*, effect: float = 1.0, seed: int = 0) -> Steps:
         obs[t, :, 0], obs[t, :, 1], start[t] = x, rng.normal(size=N), fresh
         ended[t] = fresh = np.abs(x) > 3.0
         x = np.where(ended[t], rng.normal(size=N), 0.9 * x + effect * (2 * action[t] - 1) + 0.1 * rng.normal(size=N))
-    return Steps(obs, action, obs[..., 0].copy(), ended, ended, np.ones((T, N), bool), start)
+    return Steps(
+        obs, action, obs[..., 0].copy(), ended, ended, np.ones((T, N), bool), start, np.full((T, N), np.log(0.5))
+    )
 
 
 def stats(steps: Steps) -> dict[str, float]:
@@ -98,6 +100,11 @@ def test_a_deterministic_policy_gets_no_answer_about_its_actions():
     assert "action_effect" not in stats(replace(steps, action=chosen, obs=obs))
 
 
+def test_a_policy_that_has_decided_gets_no_answer_about_its_actions():
+    steps = walk()
+    assert "action_effect" not in stats(replace(steps, log_prob=np.full((T, N), np.log(0.95))))
+
+
 def test_numbers_that_are_not_finite_are_left_to_their_own_rule():
     steps = walk()
     steps.obs[3, 2, 0] = np.nan
@@ -120,7 +127,7 @@ def _rollout(steps: Steps, rows: slice) -> Rollout:
     return Rollout(
         obs={"obs": steps.obs[rows].astype(np.float32)},
         action=steps.action[rows],
-        log_prob=zeros,
+        log_prob=steps.log_prob[rows].astype(np.float32),
         value=zeros,
         next_value=zeros,
         reward=steps.reward[rows].astype(np.float32),
