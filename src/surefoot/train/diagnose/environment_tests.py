@@ -100,12 +100,9 @@ class EnvironmentMonitor:
 def environment_stats(
     steps: Steps, choices: tuple[int, ...] = (), bounds: tuple[np.ndarray, np.ndarray] | None = None
 ) -> dict[str, float]:
-    """Return what the steps show about the environment; a test that cannot be made has no entry.
+    """Return what about 2,048 consecutive steps show about the environment; a test that cannot be made has no entry.
 
-    Args:
-        steps: Consecutive steps of some streams, about 2,048 of them.
-        choices: Number of choices of each discrete action; empty for continuous actions.
-        bounds: Bounds of continuous actions, to which the environment clips them.
+    `choices` counts those of each discrete action; continuous actions are clipped to `bounds`, as the environment does.
     """
     # What is not finite has its own rule.
     if len(steps.reward) < 2 or not np.isfinite(steps.obs).all():
@@ -194,9 +191,8 @@ def _observations(rows: _Rows) -> dict[str, float]:
     stats["obs_distinct_share"] = len(np.unique(obs.reshape(-1, width), axis=0)) / (len(obs) * obs.shape[1])
     stats["obs_repeat_share"] = float((now == after).all(axis=1).mean())
     change = after - now
-    steady = np.abs(change.mean(0))
     # Grows by the same amount in every step, beyond any scale that a network is made for.
-    clock = (change.std(0) < 1e-3 * steady) & (np.abs(obs).max(axis=(0, 1)) > 10.0)
+    clock = (change.std(0) < 1e-3 * np.abs(change.mean(0))) & (np.abs(obs).max(axis=(0, 1)) > 10.0)
     stats["obs_clock_share"] = float(clock.mean())
     low, high = obs.min(axis=(0, 1)), obs.max(axis=(0, 1))
     at_edge = ((obs == low) | (obs == high)).mean(axis=(0, 1))
