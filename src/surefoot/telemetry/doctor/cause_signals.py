@@ -23,6 +23,9 @@ def outside(history: MetricHistory, limits: Limits) -> Evidence:
         return None
     if limits.get("unless_thriving") and history.thriving:
         return None
+    # If all returns are the same number, as where the goal is always reached, there is nothing to improve.
+    if limits.get("varied") and not history.returns.varied:
+        return None
     value = history.now(limits["metric"])
     if not (value < limits.get("low", -math.inf) or value > limits.get("high", math.inf)):
         return None
