@@ -77,7 +77,7 @@ def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def outside(task: Task, seed: int, met: int) -> dict[str, Any]:
-    """Return how well unseen queries inside and outside are told apart after learning, `met` foreign queries included."""
+    """Return how well unseen queries inside and outside are separated after learning, `met` foreign queries included."""
     rng = np.random.default_rng([seed, 9])
     order, foreign = rng.permutation(len(task.x)), rng.permutation(len(task.outside))
     every = np.arange(len(task.tools))

@@ -57,7 +57,7 @@ class ForkServer:
     def start(self, request: dict[str, Any], streams: list[int]) -> int:
         """Return the id of a new process, which is a child of this one."""
         with self.lock:
-            # Whoever loses its parent meanwhile becomes a child of this process: the grandchild that the server made.
+            # A process whose parent ends meanwhile becomes a child of this one: the grandchild that the server made.
             _subreaper(True)
             try:
                 socket.send_fds(self.socket, [json.dumps(request).encode()], streams)
