@@ -59,7 +59,7 @@ class Job:
     """A daily shift."""
 
     start: int = need("First tick of the shift in the day.", 0)
-    end: int = need("Tick of the day at which the shift ends.", 1)
+    end: int = need("Tick of the day at which the shift ends; before `start` for a shift over midnight.", 0)
     location: str = need("Object that the agent must be next to.")
     wage: float = knob(0.02, "Paid per tick at work.", 0)
     lateness_penalty: float = knob(0.2, "Taken from the wallet once for a late start.", 0)
