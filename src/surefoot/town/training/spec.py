@@ -12,6 +12,10 @@ from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 
 
+# With 80 ticks per rollout a batch of 15,360 steps: larger ones leave too few updates in the budget of a run.
+STREAMS = 192
+
+
 def town_spec(
     scenario: Scenario,
     *,
@@ -25,9 +29,10 @@ def town_spec(
 ) -> RunSpec:
     """Return the spec of a run: the preset for towns, then the scenario's settings, then `settings` under any names."""
     rules = scenario.training
-    count = towns or rules.towns
+    usual = rules.towns or max(1, STREAMS // len(scenario.agents))
+    count = towns or usual
     # With fewer towns more ticks per rollout, up to one episode, so that batches stay as large.
-    wanted = min(-(-rules.towns * rules.rollout_ticks // count), scenario.ticks)
+    wanted = min(-(-usual * rules.rollout_ticks // count), scenario.ticks)
     chosen: dict[str, Any] = {
         "envs": count * len(scenario.agents),
         "rollout_steps": rollout_ticks or max(rules.rollout_ticks, wanted),
