@@ -10,14 +10,14 @@ from gymnasium import spaces
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import Scenario, load_scenario
+from surefoot.town.sim.engine import make_engine
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import make_layout
 from surefoot.town.sim.maps import MapMaker
 from surefoot.town.sim.measure import measures
-from surefoot.town.sim.observe import action_mask, feature_names, features, neighbours
+from surefoot.town.sim.observe import feature_names
 from surefoot.town.sim.rewards import PARTS
 from surefoot.town.sim.state import Randomness, State, begin, make_randomness
-from surefoot.town.sim.tick import tick, utilities_of
 
 AgentObs = Any
 """[F] float32 features; with a map {"features": …, "map": …}."""
@@ -43,6 +43,7 @@ class TownEnv:
     def __init__(self, scenario: Scenario | str = "queue_conflict", *, observations: str | None = None) -> None:
         self.scenario = load_scenario(scenario) if isinstance(scenario, str) else scenario
         self.layout = make_layout(self.scenario)
+        self.engine = make_engine(self.layout)
         self.possible_agents = [resident.id for resident in self.scenario.agents]
         self.agents: list[str] = []
         self.feature_names = feature_names(self.layout)
@@ -77,7 +78,7 @@ class TownEnv:
         choice = np.zeros((1, len(self.possible_agents)), np.int64)
         for agent in acting:
             choice[0, self.possible_agents.index(agent)] = int(actions[agent])
-        self._state, outcome = tick(self.layout, self._state, choice, self._random)
+        self._state, outcome = self.engine.tick(self._state, choice, self._random)
         late = bool(self._state.tick[0] >= self.scenario.ticks)
         number = {agent: self.possible_agents.index(agent) for agent in acting}
         reward = {agent: float(outcome.reward[0, i]) for agent, i in number.items()}
@@ -99,7 +100,7 @@ class TownEnv:
 
     def _tell(self, happened: Happenings, infos: dict[str, dict[str, Any]]) -> None:
         """Add the events of a tick to the infos of the agents in them; events without an agent go to all."""
-        for event in happened.of(0) if happened.parts else ():
+        for event in happened.of(0):
             who = [self.possible_agents[a] for a in (event.actor, event.other) if a >= 0]
             thing = self.scenario.objects[event.object].id if event.object >= 0 else None
             actor, other = (self.possible_agents[a] if a >= 0 else None for a in (event.actor, event.other))
@@ -148,9 +149,7 @@ class TownEnv:
         return spaces.Dict({"features": values, "map": sheet})
 
     def _observe(self, who: list[str]) -> tuple[dict[str, AgentObs], dict[str, dict[str, Any]]]:
-        utilities, near = utilities_of(self._state, self.layout), neighbours(self._state, self.layout)
-        values = features(self._state, self.layout, utilities, near)[0]
-        mask = action_mask(self._state, self.layout, utilities, near[0], near[1])[0]
+        values, mask = (x[0] for x in self.engine.view(self._state))
         maps = None if self._maps is None else self._maps.maps(self._state)[0]
         obs: dict[str, AgentObs] = {}
         infos: dict[str, dict[str, Any]] = {}

@@ -196,8 +196,8 @@ def _push(
     state.ticket[town[rotates], head[rotates]] = state.tickets[town[rotates], thing[rotates]]
     state.tickets[town[rotates], thing[rotates]] += 1
     intensity = (GHOST_STEP + LONGER_QUEUE * np.maximum(length - 1, 0)).clip(LEAST_INTENSITY, MOST_INTENSITY)
-    state.counts[town, COUNT["rotation_events"]] += rotates
     for name, amount in (
+        ("rotation_events", rotates),
         ("ghost_step_events", 1.0),
         ("queue_conflict_events", 1.0),
         ("queue_conflict_intensity_sum", intensity),
