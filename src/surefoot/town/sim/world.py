@@ -17,7 +17,7 @@ from surefoot.town.sim.layout import make_layout
 from surefoot.town.sim.maps import MapMaker
 from surefoot.town.sim.measure import measures
 from surefoot.town.sim.observe import feature_names
-from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
+from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, plan_events, replace_towns
 from surefoot.town.sim.tick import TickOutcome, spawn_due_agents
 
 FEATURES, MAP, STATE = "features", "map", "state"
@@ -56,6 +56,8 @@ class TownWorld:
         if variant not in VARIANTS:
             raise ConfigError(f"observations is {variant!r}; it must be one of {', '.join(VARIANTS)}")
         self.scenario, self.towns, self.variant, self.central = scenario, towns, variant, central
+        self.stagger = False
+        """For training: `reset` starts the first episodes at different ticks, so that a rollout has all times of day."""
         self.layout = make_layout(scenario)
         self.engine = make_engine(self.layout)
         self.agents = self.layout.agents
@@ -81,6 +83,10 @@ class TownWorld:
     def reset(self, seed: int) -> View:
         self.random: Randomness = make_randomness(seed)
         self.now: State = begin(self.layout, self.towns, self.random)
+        if self.stagger:
+            towns = np.arange(self.towns)
+            self.now.tick[:] = towns * self.scenario.ticks // self.towns
+            plan_events(self.now, self.layout, towns, self.random)
         self.finished.clear()
         self._before = self.now.counts
         return self._publish()

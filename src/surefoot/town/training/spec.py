@@ -7,6 +7,7 @@ from typing import Any
 
 from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.world import TownWorld
 from surefoot.town.worlds import PREFIX, env_maker
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
@@ -55,4 +56,9 @@ def town_spec(
 
 def town_training(spec: RunSpec) -> Training:
     """Return the training of a town's spec: worlds, policy, collector and learner."""
-    return Training(spec, make=env_maker(spec.env, spec.env_kwargs))
+    make = env_maker(spec.env, spec.env_kwargs)
+    world = make(spec.ppo.envs)
+    assert isinstance(world, TownWorld)
+    # Towns that all start at midnight show one part of the day per update, and the policy forgets the others.
+    world.stagger = True
+    return Training(spec, make=make, world=world)
