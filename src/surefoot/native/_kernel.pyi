@@ -238,7 +238,16 @@ def streams_step(
 def streams_state(streams: CapsuleType, task: Buffer, elapsed: Buffer, rng: Buffer, /) -> None: ...
 def streams_set_state(streams: CapsuleType, task: Buffer, elapsed: Buffer, rng: Buffer, /) -> None: ...
 def town_new(
-    *, A: int, O: int, T: int, E: int, cells: int, day: int, events: int, rules: Array, **tables: Array  # noqa: E741
+    *,
+    A: int,
+    O: int,
+    T: int,
+    E: int,
+    cells: int,
+    day: int,
+    events: int,
+    rules: Array,
+    **tables: Array,
 ) -> CapsuleType: ...
 def town_tick(town: CapsuleType, towns: int, /, *arrays: Any) -> bytes: ...
 def town_view(town: CapsuleType, towns: int, /, *arrays: Any) -> None: ...

@@ -98,7 +98,13 @@ def test_the_kernel_and_numpy_go_the_same_way(seed: int) -> None:
 def test_a_state_that_points_outside_of_the_town_is_refused() -> None:
     layout = make_layout(random_scenario(1))
     engine, rng = KernelEngine(layout), make_randomness(1)
-    for name, value in (("cell", len(layout.floor)), ("using", layout.objects), ("tie_with", -2), ("shift", 9), ("tick", -1)):
+    for name, value in (
+        ("cell", len(layout.floor)),
+        ("using", layout.objects),
+        ("tie_with", -2),
+        ("shift", 9),
+        ("tick", -1),
+    ):
         state = begin(layout, 2, rng)
         getattr(state, name).reshape(-1)[-1] = value
         with pytest.raises(ValueError, match=f"{name} of the town's state is out of range"):

@@ -126,12 +126,12 @@ static PyObject *town_tick(PyObject *self, PyObject *const *args, Py_ssize_t cou
         if (in.action[i] < 0 || in.action[i] >= SF_USE + t->T)
             return PyErr_Format(PyExc_ValueError, "an action is %lld; there are %d", (long long)in.action[i], SF_USE + t->T);
     sf_town_events events = {0};
-    PyObject *told = NULL;
+    PyObject *result = NULL;
     if (sf_town_tick(t, in.s, in.B, in.action, in.random, in.out, &events))
-        told = PyBytes_FromStringAndSize((const char *)events.list, (Py_ssize_t)(events.count * sizeof *events.list));
+        result = PyBytes_FromStringAndSize((const char *)events.list, (Py_ssize_t)(events.count * sizeof *events.list));
     else PyErr_NoMemory();
     free(events.list);
-    return told;
+    return result;
 }
 
 /* town_view(town, B, *state, features, mask or None) */

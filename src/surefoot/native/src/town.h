@@ -1,4 +1,4 @@
-/* Towns: one tick and what agents observe, for many towns at once. The numpy code in surefoot/town/sim (tick.py, observe.py)
+/* Towns: one tick and what agents observe, for many towns per call. The numpy code in surefoot/town/sim (tick.py, observe.py)
  * is the definition; the names are its names. Sizes: B towns, A agents, O objects, T types, E relationships per agent. */
 #ifndef SF_TOWN_H
 #define SF_TOWN_H
@@ -20,13 +20,13 @@ enum {
     SF_EVICTIONS, SF_RETURN, SF_COUNTS
 };
 
-/* In the order of KINDS in native_tick.py. */
+/* In the order of KINDS in events.py. */
 enum {
     SF_E_USE_DONE, SF_E_SHARED_MEAL, SF_E_CONFLICT, SF_E_HANDOVER, SF_E_CHAT_SUCCESS, SF_E_CHAT_FAILURE, SF_E_LATE, SF_E_HELPED,
     SF_E_ABSENT, SF_E_LEFT_EARLY, SF_E_TOOK_SHIFT, SF_E_FAINT, SF_E_EVICTION
 };
 
-/* Numbers of a scenario, in the order of RULES in native_tick.py. */
+/* Numbers of a scenario, in the order of `_rules` in engine.py. */
 typedef struct {
     double cooldown, ghost_step_after, age_weight, commit, guardrail;
     double conflict, rivalry_decay, avoid_threshold, eviction_threshold, chafe, chafe_distance, chat_cooldown;

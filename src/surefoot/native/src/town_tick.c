@@ -203,7 +203,7 @@ int sf_town_tick(const sf_town *t, sf_town_state state, int B, const int64_t *ac
         for (int k = 0; k < 4; k++) *number[k] = numbers + (size_t)k * A;
     } else events->failed = 1;
     for (w.b = 0; w.b < B && !events->failed; w.b++) {
-        const size_t first = (size_t)w.b * A, told = events->count;
+        const size_t first = (size_t)w.b * A, before = events->count;
         sf_town_at(t, &w.s, &state, w.b);
         w.price = sf_town_price(t, &w.s);
         for (size_t a = 0; a < A; a++) actions[a] = w.s.present[a] ? action[first + a] : SF_WAIT;
@@ -217,7 +217,7 @@ int sf_town_tick(const sf_town *t, sf_town_state state, int B, const int64_t *ac
                 w.s.needs[3 * a + k] = most(w.s.needs[3 * a + k] - w.r->decay[k] * w.s.present[a], 0.0);
         if (w.r->works != 0.0) shifts(&w);
         sf_town_decay_relations(&w);
-        for (size_t i = told; i < events->count; i++)
+        for (size_t i = before; i < events->count; i++)
             if (events->list[i].kind == SF_E_CONFLICT) {
                 w.social[events->list[i].actor] -= w.r->conflict_cost * events->list[i].value;
                 w.social[events->list[i].other] -= 0.5 * w.r->conflict_cost * events->list[i].value;

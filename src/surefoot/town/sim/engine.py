@@ -55,13 +55,16 @@ class KernelEngine:
         assert native.kernel is not None
         self.layout, self.kernel = layout, native.kernel
         self.features, self.actions = len(feature_names(layout)), layout.actions
-        events = layout.scenario.perturbations.events
-        slots = min(layout.scenario.rivalry.max_ties, max(1, layout.agents - 1))
-        self.town = self.kernel.town_new(
+        self.town = self.make_town()
+
+    def make_town(self) -> Any:
+        """Return the kernel's tables of the layout."""
+        layout, events = self.layout, self.layout.scenario.perturbations.events
+        return self.kernel.town_new(
             A=layout.agents,
             O=layout.objects,
             T=layout.types,
-            E=slots,
+            E=min(layout.scenario.rivalry.max_ties, max(1, layout.agents - 1)),
             cells=len(layout.floor),
             day=layout.scenario.ticks_per_day,
             events=len(events),
@@ -85,7 +88,7 @@ class KernelEngine:
             avoid=np.empty(size, np.int64),
             happened=happened,
         )
-        told = self.kernel.town_tick(
+        events = self.kernel.town_tick(
             self.town,
             size[0],
             *[getattr(after, name) for name in STATE_NAMES],
@@ -98,8 +101,8 @@ class KernelEngine:
             outcome.rivalry,
             outcome.avoid,
         )
-        if told:
-            happened.table = np.frombuffer(told, EVENT)
+        if events:
+            happened.table = np.frombuffer(events, EVENT)
         return after, outcome
 
     def view(self, state: State) -> tuple[np.ndarray, np.ndarray]:

@@ -61,6 +61,8 @@ class Happenings:
                 Happening(kind, town, int(actor[i]), int(other[i]), int(thing[i]), float(value[i]))
                 for i in np.flatnonzero(towns == town)
             ]
-        for kind, _, actor, other, thing, _, value in () if self.table is None else self.table[self.table["town"] == town]:
+        for kind, _, actor, other, thing, _, value in (
+            () if self.table is None else self.table[self.table["town"] == town]
+        ):
             events.append(Happening(KINDS[kind], town, int(actor), int(other), int(thing), float(value)))
         return events

@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import LEAVE, REACH, USE, Layout, first_of_each
 from surefoot.town.sim.relationships import HANDOVER, SHARED_MEAL, both_ways
-from surefoot.town.sim.state import COUNT, State, add_count
+from surefoot.town.sim.state import State, add_count
 
 # Intensity of a conflict, and more per further agent in the queue; limits of the sum. The original town's numbers
 # (docs/explain/origins.md), so that counts can be compared with its records.

@@ -12,7 +12,6 @@ from surefoot.town.worlds import PREFIX, env_maker
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 
-
 # With 80 ticks per rollout a batch of 15,360 steps: larger ones leave too few updates in the budget of a run.
 STREAMS = 192
 

@@ -42,12 +42,15 @@ def test_a_workplace_behind_walls_is_an_error() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(3, 3), (10, 2), (2, 11)])
 def test_a_shift_outside_of_the_day_is_an_error(start: int, end: int) -> None:
-    with pytest.raises(ScenarioError, match=f"town.yaml:10: the shift wash is from {start} to {end}; both must be within"):
+    with pytest.raises(
+        ScenarioError, match=f"town.yaml:10: the shift wash is from {start} to {end}; both must be within"
+    ):
         parse_scenario(SMALL + JOB.replace("start: 8, end: 3", f"start: {start}, end: {end}"), "town.yaml")
 
 
 @pytest.mark.parametrize(
-    ("kind", "advice"), [("showr", "did you mean 'shower'"), ("boat", "add an object of that type, or remove this entry")]
+    ("kind", "advice"),
+    [("showr", "did you mean 'shower'"), ("boat", "add an object of that type, or remove this entry")],
 )
 def test_an_affordance_of_no_object_is_an_error(kind: str, advice: str) -> None:
     with pytest.raises(ScenarioError, match=f"town.yaml:10: affordances has '{kind}', but no object .*{advice}"):

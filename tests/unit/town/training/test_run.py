@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-
 from surefoot.errors import ShapeError
 from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.parallel_env import TownEnv

@@ -178,7 +178,9 @@ class TownFilmArgs:
         at_least_one(ticks=self.ticks, fps=self.fps)
         loops = self._loops()
         if len(loops) > (2 if self.out.suffix == ".html" else 1):
-            most = "a page shows two policies" if self.out.suffix == ".html" else "only a page (.html) shows two policies"
+            most = (
+                "a page shows two policies" if self.out.suffix == ".html" else "only a page (.html) shows two policies"
+            )
             raise Usage(f"there are {len(loops)} policies ({', '.join(loops)}); {most}")
         self.out.parent.mkdir(parents=True, exist_ok=True)
         first = next(iter(loops.values()))
