@@ -1,9 +1,10 @@
 """Run other people's SB3 scripts with the import changed only: `make sb3-scripts REPOSITORIES=DIR`.
 
 DIR/OWNER/NAME are copies of the repositories (never committed). Lines that import `stable_baselines3` or `sb3_contrib` are
-changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy; the numbers below make the scripts short.
-`--python` is an interpreter with Surefoot and with what the scripts import; `--page` writes the results to a page of the
-documentation.
+changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy. Every `learn` is cut to 2,000 steps from
+outside, and the numbers below make loops after the training short. A script runs if it ends with exit code 0 and `learn`
+of `surefoot.sb3` was called. `--python` is an interpreter with Surefoot and with what the scripts import; `--page`
+writes the results to a page of the documentation.
 """
 
 from __future__ import annotations
@@ -20,18 +21,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 IMPORTS = [
+    (re.compile(r"^(\s*)import (stable_baselines3)(?=\s*$)", re.M), r"\1import surefoot.sb3 as \2"),
     (re.compile(r"^(\s*)(from|import) stable_baselines3\b", re.M), r"\1\2 surefoot.sb3"),
     (re.compile(r"^(\s*)(from|import) sb3_contrib\b", re.M), r"\1\2 surefoot.sb3_contrib"),
 ]
 SHORTER = [
-    (re.compile(r"(total_timesteps=|\.learn\()(int\()?\d[\d_]*(\.\d*)?(e\d+)?(?(2)\))"), r"\g<1>2_000"),
     (re.compile(r"^(\s*)while True:", re.M), r"\1for _ in range(100):"),
     (re.compile(r"range\(1_?000\)"), "range(100)"),
 ]
-"""Applied to every script: training ends after 2,000 steps, loops of 1,000 rounds and endless ones after 100."""
+"""Applied to every script: loops of 1,000 rounds and endless ones end after 100."""
+STEPS = 2_000
+# Imported by every Python process with it on its path. Workers of a process pool (`python -c …`) train nothing.
+STARTER = """
+import os, sys
+if "-c" not in sys.orig_argv:
+    from surefoot.compat.sb3.ppo import PPO
+    learn = PPO.learn
+
+    def short(self, total_timesteps, *args, **kwargs):
+        result = learn(self, min(int(total_timesteps), STEPS), *args, **kwargs)
+        with open(os.environ["SB3_SCRIPT_LOG"], "a") as log:
+            log.write(f"{self.num_timesteps}\\n")
+        return result
+
+    PPO.learn = short
+"""
+LOGS: Path | None = None
+"""Folder for the output of the scripts."""
 SB3 = "DLR-RM/stable-baselines3"
 HIGHWAY, ZOO = "Farama-Foundation/HighwayEnv", "DLR-RM/rl-baselines3-zoo"
-ROM = "the game's ROM is not free: RedGymEnv is replaced by an env with its methods"
+ROM = "the game's ROM is not free: the emulator pyboy is replaced by one with a random memory and screen"
 
 
 @dataclass(frozen=True)
@@ -47,42 +66,57 @@ class Script:
     note: str = ""
 
 
-POKEMON_ENV = """
-import gymnasium as gym
+# The game's emulator without the game: memory of random bytes and a random screen.
+EMULATOR = """
 import numpy as np
+from pyboy.utils import WindowEvent
 
 
-class RedGymEnv(gym.Env):
-    action_space = gym.spaces.Discrete(7)
-    observation_space = gym.spaces.Dict({
-        "screens": gym.spaces.Box(0, 255, (72, 80, 3), np.uint8), "health": gym.spaces.Box(0, 1),
-        "badges": gym.spaces.MultiBinary(8), "recent_actions": gym.spaces.MultiDiscrete([7] * 3),
-    })
+class Memory:
+    def __init__(self):
+        self.bytes = np.random.default_rng(0).integers(0, 2, 65536)
 
-    def __init__(self, config):
-        self.max_steps, self.agent_stats, self.explore_map = config["max_steps"], [], np.zeros((8, 8), np.uint8)
-        self.current_event_flags_set, self.step_count = {}, 0
+    def __getitem__(self, address):
+        return int(self.bytes[address])
 
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        self.step_count = 0
-        return self.observation_space.sample(), {}
 
-    def step(self, action):
-        self.step_count += 1
-        self.agent_stats.append({"step": self.step_count})
-        return self.observation_space.sample(), 0.1, False, self.check_if_done(), {}
+class Screen:
+    ndarray = np.zeros((144, 160, 4), np.uint8)
 
-    def check_if_done(self):
-        return self.step_count >= self.max_steps - 1
+
+class PyBoy:
+    def __init__(self, rom, **options):
+        self.memory, self.screen = Memory(), Screen()
+
+    def load_state(self, file):
+        self.memory = Memory()
+
+    def send_input(self, event):
+        pass
+
+    def tick(self, frames=1, render=True):
+        self.screen.ndarray = np.random.default_rng().integers(0, 256, (144, 160, 4), np.uint8)
+
+    def set_emulation_speed(self, speed):
+        pass
+
+    def stop(self):
+        pass
 """
-STREAM = """
-import gymnasium as gym
+EVENTS = """
+from enum import IntEnum
 
+NAMES = ["ARROW_DOWN", "ARROW_LEFT", "ARROW_RIGHT", "ARROW_UP", "BUTTON_A", "BUTTON_B", "BUTTON_START"]
+WindowEvent = IntEnum("WindowEvent", [f"{kind}_{name}" for kind in ("PRESS", "RELEASE") for name in NAMES])
+"""
 
-class StreamWrapper(gym.Wrapper):
-    def __init__(self, env, stream_metadata=None):
-        super().__init__(env)
+DISPLAY = """
+class Display:
+    def __init__(self, **options):
+        pass
+
+    def start(self):
+        pass
 """
 
 SCRIPTS = [
@@ -90,18 +124,14 @@ SCRIPTS = [
     Script(
         "PWhiddy/PokemonRedExperiments",
         "v2/baseline_fast_v2.py",
-        smaller={"2048 * 80": "512", "num_cpu = 64": "num_cpu = 4", "num_cpu*10000": "num_cpu"},
-        files={"v2/red_gym_env_v2.py": POKEMON_ENV, "v2/stream_agent_wrapper.py": STREAM},
+        smaller={"2048 * 80": "64 * 64", "num_cpu = 64": "num_cpu = 4"},
+        files={"v2/pyboy/__init__.py": EMULATOR, "v2/pyboy/utils.py": EVENTS, "PokemonRed.gb": ""},
         note=ROM,
     ),
     Script(HIGHWAY, "scripts/sb3_highway_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(5)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(
-        HIGHWAY,
-        "scripts/sb3_highway_ppo_transformer.py",
-        smaller={"n_cpu = 4": "n_cpu = 2", "2_000 * 1000": "2_000", "range(5)": "range(1)"},
-    ),
+    Script(HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(5)": "range(1)"}),
     Script(
         ZOO,
         "train.py",
@@ -112,15 +142,22 @@ SCRIPTS = [
     Script(
         "Farama-Foundation/PettingZoo",
         "tutorials/SB3/connect_four/sb3_connect_four_action_mask.py",
-        smaller={"steps=20_480": "steps=2_000", "num_games=100, render": "num_games=5, render"},
+        smaller={"num_games=100, render": "num_games=5, render"},
     ),
-    Script(
-        "Farama-Foundation/PettingZoo", "tutorials/SB3/kaz/sb3_kaz_vector.py", smaller={"steps=81_920": "steps=2_000"}
-    ),
+    Script("Farama-Foundation/PettingZoo", "tutorials/SB3/kaz/sb3_kaz_vector.py"),
     Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
+    Script("araffin/rl-tutorial-jnrr19", "3_multiprocessing.ipynb"),
+    Script("Stable-Baselines-Team/rl-colab-notebooks", "stable_baselines_getting_started.ipynb"),
+    Script(
+        "Stable-Baselines-Team/rl-colab-notebooks",
+        "stable_baselines_wandb.ipynb",
+        files={"pyvirtualdisplay.py": DISPLAY},
+        note="W&B is offline, and the virtual display is replaced by one that does nothing",
+    ),
     Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py"),
+    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000 lunar"),
+    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py", smaller={"num_envs = 10": "num_envs = 2"}),
+    Script("bradychin/bipedalwalker", "main.py"),
 ]
 
 
@@ -142,15 +179,19 @@ def notebook_code(text: str) -> str:
 
 
 def run(python: str, folder: Path, path: str, arguments: str, seconds: int) -> str:
-    """Return "" if a script ended with exit code 0, else the last line of its output."""
-    screens = {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "WANDB_MODE": "offline", "PYTHONPATH": str(folder)}
-    script = folder / path
+    """Return "" if a script ended with exit code 0 after it called `learn`, else the last line of its output."""
+    starter, log, script = folder / ".starter", folder / "steps.txt", folder / path
+    starter.mkdir()
+    (starter / "sitecustomize.py").write_text(STARTER.replace("STEPS", str(STEPS)))
+    # No screen: pictures are drawn to memory. No network: W&B writes to a folder.
+    screens = {"SDL_VIDEODRIVER": "dummy", "QT_QPA_PLATFORM": "offscreen", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
+    paths = {"PYTHONPATH": f"{starter}{os.pathsep}{folder}", "SB3_SCRIPT_LOG": str(log)}
     command = [python, "-W", "ignore", script.name, *arguments.split()]
     try:
         done = subprocess.run(
             command,
             cwd=script.parent,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **screens},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **screens, **paths},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -159,8 +200,11 @@ def run(python: str, folder: Path, path: str, arguments: str, seconds: int) -> s
         )
     except subprocess.TimeoutExpired:
         return f"not finished after {seconds} s"
-    (folder / "output.txt").write_text(done.stdout + done.stderr)
-    return "" if done.returncode == 0 else (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1][:300]
+    if LOGS is not None:
+        (LOGS / f"{script.stem}.log").write_text(done.stdout + done.stderr)
+    if done.returncode == 0:
+        return "" if log.exists() else "learn was not called"
+    return (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1][:300]
 
 
 def run_script(script: Script, python: str, repositories: Path, seconds: int) -> tuple[str, str]:
@@ -184,6 +228,7 @@ def run_script(script: Script, python: str, repositories: Path, seconds: int) ->
                 file.write_text(text)
         (folder / path).write_text(changed((folder / path).read_text(), script.smaller))
         for name, text in script.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
         return commit, run(python, folder, path, script.arguments, seconds)
 
@@ -267,7 +312,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600, help="time limit per script")
     parser.add_argument("--results", type=Path, help="JSON file of results; what is not run keeps its result")
     parser.add_argument("--page", type=Path, help="page of the documentation to write")
+    parser.add_argument("--log", type=Path, help="folder for the output of the scripts")
     args = parser.parse_args()
+    global LOGS
+    LOGS = args.log
     sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories", "PPO entries of RL Zoo")
     results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
     if args.results and args.results.exists():

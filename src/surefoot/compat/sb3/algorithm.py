@@ -35,7 +35,7 @@ from surefoot.compat.sb3.vec_env import (
     is_vecenv_wrapped,
     unwrap_vec_normalize,
 )
-from surefoot.compat.sb3.vec_env.foreign import as_vec_env
+from surefoot.compat.sb3.vec_env.foreign import ForeignVecEnv, as_vec_env
 from surefoot.envs.gym.atari import is_atari, register_games
 
 
@@ -101,8 +101,9 @@ class BaseAlgorithm:
         return env
 
     def get_env(self) -> VecEnv | None:
-        """Return the vec env of the model."""
-        return self.env
+        """Return the vec env of the model; one of an installed SB3 as it was passed."""
+        env: Any = self.env
+        return env.venv if isinstance(env, ForeignVecEnv) else env
 
     def get_vec_normalize_env(self) -> VecNormalize | None:
         """Return the `VecNormalize` around the env, if there is one."""

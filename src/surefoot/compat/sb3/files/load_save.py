@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from surefoot.compat.sb3.files.model_files import (
+    from_json,
     last_obs_of,
     model_tensors,
     optimizer_state,
@@ -25,7 +26,7 @@ def save_model(model: Any, path: Any, left_out: set[str]) -> None:
     alias = next((a for a, kind in model.policy_aliases.items() if kind is model.policy_class), None)
     data = {
         "settings": values,
-        "policy_class": alias,
+        "policy_class": alias or to_json("policy_class", model.policy_class),
         "counters": {"num_timesteps": model.num_timesteps, "_n_updates": model._n_updates},
         "n_envs": model.n_envs,
         "observation_space": space_to_json(model.observation_space),
@@ -39,9 +40,7 @@ def load_model(
 ) -> Any:
     """Return a saved model of the class `kind`; `kwargs` and `custom` replace saved settings."""
     data, tensors = read_zip(path)
-    policy = custom.pop("policy_class", data["policy_class"])
-    if policy is None:
-        raise ValueError("the model has a policy class of yours: pass custom_objects={'policy_class': YourPolicy}")
+    policy = custom.pop("policy_class", None) or from_json("policy_class", data["policy_class"] or {})
     chosen_spaces = {name: custom.pop(name, None) for name in ("observation_space", "action_space")}
     if lost := [name for name in data.get("left_out", ()) if name not in custom and name not in kwargs]:
         warnings.warn(

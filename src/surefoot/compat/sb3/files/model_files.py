@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -130,6 +131,7 @@ def to_json(name: str, value: Any) -> Any:
             for short, module in _MODULES.items():
                 if getattr(module, value.__name__, None) is value:
                     return {"class": f"{short}.{value.__name__}"}
+            return {"class": f"{value.__module__}:{value.__qualname__}"}
         case dict():
             return {"dict": {str(k): to_json(name, v) for k, v in value.items()}}
         case list() | tuple():
@@ -141,7 +143,10 @@ def to_json(name: str, value: Any) -> Any:
 
 
 def from_json(name: str, value: Any) -> Any:
-    """Return the setting that `to_json` wrote. Classes are looked up in torch.nn, torch.optim and SB3's layers only."""
+    """Return the setting that `to_json` wrote.
+
+    Classes are looked up in torch.nn, torch.optim, SB3's layers, and modules that the script has imported already.
+    """
     if isinstance(value, list):
         return [from_json(name, v) for v in value]
     if not isinstance(value, dict):
@@ -153,13 +158,23 @@ def from_json(name: str, value: Any) -> Any:
     if "dict" in value:
         return {k: from_json(name, v) for k, v in value["dict"].items()}
     if "class" in value:
-        module, _, kind = value["class"].partition(".")
-        found = getattr(_MODULES[module], kind, None)
-        if isinstance(found, type):
+        if (found := _class_of(value["class"])) is not None:
             return found
     raise ValueError(
         f"{name} was saved as {value}, which cannot be restored without pickle; pass it: custom_objects={{{name!r}: …}}"
     )
+
+
+def _class_of(name: str) -> type[Any] | None:
+    module, own, kind = name.partition(":")
+    if not own:
+        module, _, kind = name.partition(".")
+        return getattr(_MODULES[module], kind, None)
+    found: Any = sys.modules.get(module)
+    for part in kind.split("."):
+        found = getattr(found, part, None)
+    # Nothing is imported, and nothing but networks and optimizers is called: a file cannot choose what is run.
+    return found if isinstance(found, type) and issubclass(found, torch.nn.Module | torch.optim.Optimizer) else None
 
 
 def restore_settings(saved: Mapping[str, Any], custom: Mapping[str, Any] | None) -> dict[str, Any]:

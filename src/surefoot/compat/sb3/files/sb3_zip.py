@@ -54,7 +54,7 @@ def from_sb3(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tens
     data = {
         "left_out": model.left_out,
         "settings": {**settings, "policy_kwargs": to_json("policy_kwargs", kwargs)},
-        "policy_class": _ALIASES.get(name[1]) if name else "MlpPolicy",
+        "policy_class": _ALIASES.get(name[1], {"lost": name[1]}) if name else "MlpPolicy",
         "counters": {key: int(described.get(key) or 0) for key in ("num_timesteps", "_n_updates")},
         "n_envs": int(described.get("n_envs") or 1),
         **{key: _space(described.get(key) or {}) for key in ("observation_space", "action_space")},
