@@ -131,7 +131,9 @@ SCRIPTS = [
     Script(HIGHWAY, "scripts/sb3_highway_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(5)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
     Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(5)": "range(1)"}),
+    Script(
+        HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(5)": "range(1)"}
+    ),
     Script(
         ZOO,
         "train.py",

@@ -90,12 +90,12 @@ class Spaces:
 
     def to_tree(self) -> dict[str, Any]:
         """Return a description for a checkpoint, from which `from_tree` builds equal spaces."""
-        return {"observation": _space_to_tree(self.gym_observation), "action": _space_to_tree(self.gym_action)}
+        return {"observation": space_to_tree(self.gym_observation), "action": space_to_tree(self.gym_action)}
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> Spaces:
         """Return the spaces that `to_tree` described."""
-        return cls(_space_from_tree(tree["observation"]), _space_from_tree(tree["action"]))
+        return cls(space_from_tree(tree["observation"]), space_from_tree(tree["action"]))
 
     def _part(self, obs: Any, key: str) -> Any:
         try:
@@ -193,12 +193,13 @@ def _count(value: Any, shape: tuple[int, ...], what: str) -> int | None:
     raise ShapeError(f"{what} is {list(actual)}; it must be {list(shape)}, or [{batch}] for a batch")
 
 
-def _space_to_tree(space: AnySpace) -> dict[str, Any]:
+def space_to_tree(space: AnySpace) -> dict[str, Any]:
+    """Return a Gymnasium space as a tree of values and arrays."""
     match space:
         case gym_spaces.Dict():
-            return {"kind": "dict", "parts": {str(name): _space_to_tree(part) for name, part in space.items()}}
+            return {"kind": "dict", "parts": {str(name): space_to_tree(part) for name, part in space.items()}}
         case gym_spaces.Tuple():
-            return {"kind": "tuple", "parts": {str(i): _space_to_tree(part) for i, part in enumerate(space.spaces)}}
+            return {"kind": "tuple", "parts": {str(i): space_to_tree(part) for i, part in enumerate(space.spaces)}}
         case gym_spaces.Discrete():
             return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
         case gym_spaces.MultiDiscrete():
@@ -211,19 +212,21 @@ def _space_to_tree(space: AnySpace) -> dict[str, Any]:
             raise AssertionError(f"{space} passed the reader but cannot be described")
 
 
-def _space_from_tree(tree: dict[str, Any]) -> AnySpace:
+def space_from_tree(tree: dict[str, Any]) -> AnySpace:
+    """Return the space that `space_to_tree` described."""
     match tree.get("kind"):
         case "dict":
             # Gymnasium sorts the keys of a plain dict, and the columns of an action follow their order.
-            return gym_spaces.Dict(OrderedDict((name, _space_from_tree(part)) for name, part in tree["parts"].items()))
+            return gym_spaces.Dict(OrderedDict((name, space_from_tree(part)) for name, part in tree["parts"].items()))
         case "tuple":
-            return gym_spaces.Tuple([_space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
+            return gym_spaces.Tuple([space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
         case "discrete":
             return gym_spaces.Discrete(tree["n"], start=tree["start"])
         case "multi_discrete":
             return gym_spaces.MultiDiscrete(tree["nvec"], start=tree["start"])
         case "multi_binary":
-            return gym_spaces.MultiBinary(tree["shape"])
+            # The number of bits, not a list of one, so that it is equal to the space of the env.
+            return gym_spaces.MultiBinary(tree["shape"] if len(tree["shape"]) != 1 else tree["shape"][0])
         case "box":
             low, high = np.array(tree["low"]), np.array(tree["high"])
             return gym_spaces.Box(low, high, low.shape, low.dtype.type)

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.compat.sb3.callbacks import BaseCallback, CallbackList, ConvertCallback
 from surefoot.compat.sb3.files.load_save import load_model, save_model
-from surefoot.compat.sb3.files.model_files import optimizer_state, policy_weights, read_zip
+from surefoot.compat.sb3.files.model_files import optimizer_state, policy_weights, read_zip, tensors_of
 from surefoot.compat.sb3.functions import (
     FloatSchedule,
     Schedule,
@@ -206,11 +206,9 @@ class BaseAlgorithm:
         known: dict[str, Any] = {"policy": self.policy, "policy.optimizer": optimizer}
         parameters = load_path_or_dict
         if not isinstance(parameters, dict):
-            tensors = read_zip(load_path_or_dict)[1]
-            parameters = {
-                "policy": tensors["policy"],
-                "policy.optimizer": optimizer_state(optimizer, tensors["optimizer"]),
-            }
+            saved = read_zip(load_path_or_dict)
+            slots = optimizer_state(optimizer, saved["optimizer"])
+            parameters = {"policy": tensors_of(saved["policy"]), "policy.optimizer": slots}
         if unknown := parameters.keys() - known.keys():
             raise ValueError(f"{sorted(unknown)} are not parts of the model; its parts are {', '.join(known)}")
         if exact_match and parameters.keys() != known.keys():
@@ -244,7 +242,7 @@ class BaseAlgorithm:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies: without logger, rollout and engine, which the next `learn` makes."""
-        state = {name: x for name, x in vars(self).items() if name not in ("_rollout", "rollout_buffer")}
+        state = {name: x for name, x in vars(self).items() if name not in ("_rollout", "rollout_buffer", "_stop")}
         # Observations of a built-in world are not those of the vec env.
         if (collector := state.get("_collector")) is not None and not hasattr(collector.world, "last_obs"):
             state["_last_obs"] = None

@@ -20,6 +20,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.learn.report import UpdateReport
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
+from surefoot.train.interrupt import GentleStop
 
 
 class _Stop(Exception):
@@ -33,7 +34,8 @@ class OnPolicyAlgorithm(BaseAlgorithm):
     gamma: float
     gae_lambda: float
     use_sde: bool
-    interrupted = False
+    _stop = GentleStop(())
+    """Notes Ctrl-C during `learn`."""
     use_masking = False
     """Whether the policy gets the action masks of the env."""
     rollout_buffer: RolloutBuffer
@@ -76,7 +78,7 @@ class OnPolicyAlgorithm(BaseAlgorithm):
             self._last_obs = world.last_obs
 
     def _after_step(self, callbacks: Any, obs: Any, rewards: Any, dones: Any, infos: Any) -> None:
-        if self.interrupted:
+        if self._stop.requested:
             raise _Stop
         if callbacks is not None:
             self.num_timesteps += self.n_envs

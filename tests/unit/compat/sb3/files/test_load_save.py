@@ -44,7 +44,9 @@ class OwnPolicy(ActorCriticPolicy):
 
 
 def test_classes_of_the_script_are_found_again_where_they_were_defined(tmp_path):
-    PPO(OwnPolicy, CountingEnv(), policy_kwargs={"features_extractor_class": OwnExtractor}, **SMALL).save(tmp_path / "m")
+    PPO(OwnPolicy, CountingEnv(), policy_kwargs={"features_extractor_class": OwnExtractor}, **SMALL).save(
+        tmp_path / "m"
+    )
     policy = PPO.load(tmp_path / "m").policy
     assert (type(policy), type(policy.features_extractor)) == (OwnPolicy, OwnExtractor)
 

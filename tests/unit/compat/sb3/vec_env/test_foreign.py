@@ -3,7 +3,8 @@ from tests.unit.compat.sb3.small_env import CountingEnv
 
 from surefoot.compat.sb3.eval_callback import EvalCallback
 from surefoot.compat.sb3.ppo import PPO
-from surefoot.compat.sb3.vec_env import DummyVecEnv, VecNormalize as OurNormalize
+from surefoot.compat.sb3.vec_env import DummyVecEnv
+from surefoot.compat.sb3.vec_env import VecNormalize as OurNormalize
 from surefoot.compat.sb3.vec_env.foreign import ForeignVecEnv, as_vec_env
 
 
