@@ -3,8 +3,8 @@
 DIR/OWNER/NAME are copies of the repositories (never committed). Lines that import `stable_baselines3` or `sb3_contrib` are
 changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy. Every `learn` is cut to 2,000 steps from
 outside, and the numbers below make loops after the training short. A script runs if it ends with exit code 0 and `learn`
-of `surefoot.sb3` was called. `--python` is an interpreter with Surefoot and with what the scripts import; `--page`
-writes the results to a page of the documentation.
+of `surefoot.sb3` was called. `--python` is an interpreter with Surefoot and with what the scripts import. The results go to
+benchmarks/results/sb3_scripts.json and to docs/reference/sb3-scripts.md.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from workloads.sb3_script_list import LEFT_OUT, SB3, SCRIPTS, ZOO, ZOO_NOTES, Script
 
 IMPORTS = [
     (re.compile(r"^(\s*)import (stable_baselines3)(?=\s*$)", re.M), r"\1import surefoot.sb3 as \2"),
@@ -46,121 +47,12 @@ if "-c" not in sys.orig_argv:
 
     PPO.learn = short
 """
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "sb3_scripts.json"
+"""What is not run keeps its result."""
+PAGE = ROOT / "docs" / "reference" / "sb3-scripts.md"
 LOGS: Path | None = None
 """Folder for the output of the scripts."""
-SB3 = "DLR-RM/stable-baselines3"
-HIGHWAY, ZOO = "Farama-Foundation/HighwayEnv", "DLR-RM/rl-baselines3-zoo"
-ROM = "the game's ROM is not free: the emulator pyboy is replaced by one with a random memory and screen"
-
-
-@dataclass(frozen=True)
-class Script:
-    """One script: where it is, how it is called, and what is changed in it besides `SHORTER`."""
-
-    repository: str
-    path: str
-    arguments: str = ""
-    smaller: dict[str, str] = field(default_factory=dict[str, str])
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    """Files that replace those of the repository."""
-    note: str = ""
-
-
-# The game's emulator without the game: memory of random bytes and a random screen.
-EMULATOR = """
-import numpy as np
-from pyboy.utils import WindowEvent
-
-
-class Memory:
-    def __init__(self):
-        self.bytes = np.random.default_rng(0).integers(0, 2, 65536)
-
-    def __getitem__(self, address):
-        return int(self.bytes[address])
-
-
-class Screen:
-    ndarray = np.zeros((144, 160, 4), np.uint8)
-
-
-class PyBoy:
-    def __init__(self, rom, **options):
-        self.memory, self.screen = Memory(), Screen()
-
-    def load_state(self, file):
-        self.memory = Memory()
-
-    def send_input(self, event):
-        pass
-
-    def tick(self, frames=1, render=True):
-        self.screen.ndarray = np.random.default_rng().integers(0, 256, (144, 160, 4), np.uint8)
-
-    def set_emulation_speed(self, speed):
-        pass
-
-    def stop(self):
-        pass
-"""
-EVENTS = """
-from enum import IntEnum
-
-NAMES = ["ARROW_DOWN", "ARROW_LEFT", "ARROW_RIGHT", "ARROW_UP", "BUTTON_A", "BUTTON_B", "BUTTON_START"]
-WindowEvent = IntEnum("WindowEvent", [f"{kind}_{name}" for kind in ("PRESS", "RELEASE") for name in NAMES])
-"""
-
-DISPLAY = """
-class Display:
-    def __init__(self, **options):
-        pass
-
-    def start(self):
-        pass
-"""
-
-SCRIPTS = [
-    Script("utiasDSL/gym-pybullet-drones", "gym_pybullet_drones/examples/learn.py", "--gui False"),
-    Script(
-        "PWhiddy/PokemonRedExperiments",
-        "v2/baseline_fast_v2.py",
-        smaller={"2048 * 80": "64 * 64", "num_cpu = 64": "num_cpu = 4"},
-        files={"v2/pyboy/__init__.py": EMULATOR, "v2/pyboy/utils.py": EVENTS, "PokemonRed.gb": ""},
-        note=ROM,
-    ),
-    Script(HIGHWAY, "scripts/sb3_highway_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
-    Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(
-        HIGHWAY, "scripts/sb3_highway_ppo_transformer.py", smaller={"n_cpu = 4": "n_cpu = 2", "range(5)": "range(1)"}
-    ),
-    Script(
-        ZOO,
-        "train.py",
-        "--algo ppo --env CartPole-v1 -n 2000 --eval-freq 1000 --save-freq 1000 -f logs --vec-env subproc",
-    ),
-    Script(ZOO, "train.py", "--algo ppo --env Pendulum-v1 -n 5000 --eval-freq 2000 -f logs"),
-    Script(ZOO, "train.py", "--algo ppo_lstm --env CartPoleNoVel-v1 -n 2000 -f logs"),
-    Script(
-        "Farama-Foundation/PettingZoo",
-        "tutorials/SB3/connect_four/sb3_connect_four_action_mask.py",
-        smaller={"num_games=100, render": "num_games=5, render"},
-    ),
-    Script("Farama-Foundation/PettingZoo", "tutorials/SB3/kaz/sb3_kaz_vector.py"),
-    Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
-    Script("araffin/rl-tutorial-jnrr19", "3_multiprocessing.ipynb"),
-    Script("Stable-Baselines-Team/rl-colab-notebooks", "stable_baselines_getting_started.ipynb"),
-    Script(
-        "Stable-Baselines-Team/rl-colab-notebooks",
-        "stable_baselines_wandb.ipynb",
-        files={"pyvirtualdisplay.py": DISPLAY},
-        note="W&B is offline, and the virtual display is replaced by one that does nothing",
-    ),
-    Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000 lunar"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py", smaller={"num_envs = 10": "num_envs = 2"}),
-    Script("bradychin/bipedalwalker", "main.py"),
-]
 
 
 def changed(text: str, smaller: dict[str, str]) -> str:
@@ -276,31 +168,34 @@ def run_block(code: str, python: str, seconds: int) -> str:
     return error
 
 
-def page(title: str, results: dict[str, dict[str, list[str]]]) -> str:
+def page(results: dict[str, dict[str, list[str]]]) -> str:
     """Return the page of the documentation."""
-    parts = [f"# {title}", ""]
-    parts += [
-        "Written by `make sb3-scripts REPOSITORIES=DIR ARGS='--page docs/reference/sb3-scripts.md'`. In each script the lines",
-        "that import `stable_baselines3` or `sb3_contrib` are changed, and sizes: training ends after 2,000 steps, loops",
-        "of 1,000 rounds and endless ones after 100, and `benchmarks/sb3_scripts.py` lists smaller numbers of envs and games.",
-        "Entries of RL Zoo are trained for one rollout of 32 steps in one env.",
+    parts = [
+        "# Scripts for Stable-Baselines3",
+        "",
+        "`make sb3-scripts REPOSITORIES=DIR ARGS='--python …'` runs them and writes benchmarks/results/sb3_scripts.json and this",
+        f"page. Only lines that import `stable_baselines3` or `sb3_contrib` are changed. Each `learn` is cut to {STEPS:,} steps",
+        "from outside (a rollout is always completed), loops of 1,000 rounds and endless ones to 100, and",
+        "`benchmarks/workloads/sb3_script_list.py` lists smaller numbers of envs and games. A script runs if it ends with exit",
+        "code 0 and called `learn` of `surefoot.sb3`.",
+        "Entries of RL Zoo are trained for one rollout of 32 steps in one env, with their wrappers, policy and normalization.",
         "",
     ]
     for head_line, rows in results.items():
         good = sum(1 for row in rows.values() if not row[-1])
-        parts += [
-            f"## {head_line}",
-            "",
-            f"**{good} of {len(rows)} run.**",
-            "",
-            "| script | commit | result |",
-            "|---|---|---|",
-        ]
+        title = ["| script | commit | result |", "|---|---|---|"]
+        parts += [f"## {head_line}", "", f"**{good} of {len(rows)} run.**", "", *title]
         for name, (commit, note, error) in rows.items():
-            result = "runs" + (f"; {note}" if note else "") if not error else error.replace("|", "\\|")
-            parts.append(f"| `{name}` | {commit} | {result} |")
+            result = "runs" if not error else error.replace("|", "\\|")
+            parts.append(f"| `{name}` | {commit} | {result}{f'; {note}' if note else ''} |")
         parts.append("")
-    return "\n".join(parts)
+    parts += [
+        "## Not in the list",
+        "",
+        "Tried, and not runnable with SB3 either, or not on the machine of the measurement:",
+        "",
+    ]
+    return "\n".join([*parts, *(f"- `{name}`: {why}." for name, why in LEFT_OUT.items()), ""])
 
 
 def main() -> None:
@@ -312,22 +207,20 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="run those whose name contains this text")
     parser.add_argument("--seconds", type=int, default=600, help="time limit per script")
-    parser.add_argument("--results", type=Path, help="JSON file of results; what is not run keeps its result")
-    parser.add_argument("--page", type=Path, help="page of the documentation to write")
     parser.add_argument("--log", type=Path, help="folder for the output of the scripts")
     args = parser.parse_args()
     global LOGS
     LOGS = args.log
     sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories", "PPO entries of RL Zoo")
-    results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
-    if args.results and args.results.exists():
-        results |= json.loads(args.results.read_text())
 
     def note(section: str, name: str, row: list[str]) -> None:
+        # Read again: another process may have written other rows meanwhile.
+        results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
+        results |= json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[section][name] = row
         print(f"{name}: {row[-1] or 'runs'}", flush=True)
-        if args.results:
-            args.results.write_text(json.dumps(results, indent=1))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        PAGE.write_text(page(results), encoding="utf-8")
 
     sb3 = args.repositories / SB3
     for name, code in blocks(sb3).items() if sb3.exists() else ():
@@ -346,9 +239,8 @@ def main() -> None:
         for line in done.stdout.splitlines():
             if line.startswith('{"entry"'):
                 row = json.loads(line)
-                note(sections[2], row["entry"], [commit, "", row["error"]])
-    if args.page:
-        args.page.write_text(page("Scripts for Stable-Baselines3", results), encoding="utf-8")
+                why = next((text for name, text in ZOO_NOTES.items() if row["error"] and name in row["entry"]), "")
+                note(sections[2], row["entry"], [commit, why, row["error"]])
 
 
 if __name__ == "__main__":

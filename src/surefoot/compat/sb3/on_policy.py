@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.compat.sb3.algorithm import BaseAlgorithm
+from surefoot.compat.sb3.callbacks import ConvertCallback
 from surefoot.compat.sb3.engine.learners import ModelLearner
 from surefoot.compat.sb3.engine.policies import EnginePolicy
 from surefoot.compat.sb3.engine.worlds import VecEnvWorld, built_in_world
@@ -123,6 +124,10 @@ class OnPolicyAlgorithm(BaseAlgorithm):
 
     def _replay(self, callbacks: Any) -> bool:
         """Call the callbacks once per step of the rollout; return False if one stopped the training."""
+        if type(callbacks) is ConvertCallback and callbacks.callback is None:
+            self.num_timesteps += self.n_steps * self.n_envs
+            callbacks.n_calls, callbacks.num_timesteps = callbacks.n_calls + self.n_steps, self.num_timesteps
+            return True
         rollout, ended = self._rollout, self._rollout.ended
         obs = self.rollout_buffer.observations
         for t in range(self.n_steps):

@@ -78,7 +78,7 @@ def to_json(name: str, value: Any) -> Any:
         case FloatSchedule():
             return to_json(name, value.value_schedule)
         case TableSchedule():
-            return {"table": value.values}
+            return {"table": value.values, "name": value.__name__}
         case type():
             for short, module in _MODULES.items():
                 if getattr(module, value.__name__, None) is value:
@@ -90,7 +90,7 @@ def to_json(name: str, value: Any) -> Any:
             return [to_json(name, v) for v in value]
         case _:
             if name in SCHEDULES and callable(value):
-                return {"table": TableSchedule.of(value).values}
+                return to_json(name, TableSchedule.of(value))
     return {"lost": repr(value)[:200]}
 
 
@@ -106,7 +106,7 @@ def from_json(name: str, value: Any) -> Any:
     if "linear" in value:
         return LinearSchedule(*value["linear"])
     if "table" in value:
-        return TableSchedule(value["table"])
+        return TableSchedule(value["table"], value["name"])
     if "dict" in value:
         return {k: from_json(name, v) for k, v in value["dict"].items()}
     if "class" in value and (found := _class_of(value["class"])) is not None:

@@ -17,6 +17,7 @@ def test_a_function_is_saved_as_a_table_of_its_values(tmp_path):
     loaded = PPO.load(tmp_path / "m")
     for left in (1.0, 0.7505, 0.1234, 0.0):
         assert loaded.lr_schedule(left) == pytest.approx(schedule(left), abs=1e-9)
+    assert loaded.learning_rate.__name__ == "<lambda>"
     assert PPO.load(tmp_path / "m", custom_objects={"learning_rate": 0.5}).lr_schedule(1.0) == 0.5
 
 
