@@ -123,7 +123,7 @@ LEFT_OUT = {
     f"{HIGHWAY} scripts/sb3_highway_ppo_transformer.py": "trains, saves, loads; then reads env.viewer of a wrapper",
     "lshengjian/ep_sim train.py": "its own dataclasses do not work with Python 3.11",
     "araffin/rl-tutorial-jnrr19 3_multiprocessing.ipynb": "has a syntax error, and uses A2C",
-    "Farama-Foundation/PettingZoo tutorials/SB3/pistonball": "its text says that it is broken",
+    "Farama-Foundation/PettingZoo tutorials/SB3/pistonball": "its own documentation calls it broken",
     "rvdweerd/simmodel": "its data files are not in the stored copy",
 }
 """Scripts that were tried and do not run with SB3 either, or not here."""
