@@ -205,7 +205,8 @@ def space_to_tree(space: AnySpace) -> dict[str, Any]:
         case gym_spaces.MultiDiscrete():
             return {"kind": "multi_discrete", "nvec": space.nvec, "start": space.start}
         case gym_spaces.MultiBinary():
-            return {"kind": "multi_binary", "shape": list(space.shape)}
+            # A number of bits is not equal to a shape of one axis.
+            return {"kind": "multi_binary", "shape": space.n if isinstance(space.n, int) else list(space.shape)}
         case gym_spaces.Box():
             return {"kind": "box", "low": space.low, "high": space.high}
         case _:
@@ -225,8 +226,7 @@ def space_from_tree(tree: dict[str, Any]) -> AnySpace:
         case "multi_discrete":
             return gym_spaces.MultiDiscrete(tree["nvec"], start=tree["start"])
         case "multi_binary":
-            # The number of bits, not a list of one, so that it is equal to the space of the env.
-            return gym_spaces.MultiBinary(tree["shape"] if len(tree["shape"]) != 1 else tree["shape"][0])
+            return gym_spaces.MultiBinary(tree["shape"])
         case "box":
             low, high = np.array(tree["low"]), np.array(tree["high"])
             return gym_spaces.Box(low, high, low.shape, low.dtype.type)
