@@ -38,7 +38,7 @@ class RunningMeanStd:
     def update(self, arr: np.ndarray) -> None:
         """Merge in the rows [M, …] of an array."""
         # The digits of np.mean and np.var in a fifth of their time: an env is stepped for each of these calls.
-        rows = arr if arr.dtype in (np.float32, np.float64) else np.asarray(arr, np.float64)
+        rows = arr if arr.dtype.name in ("float32", "float64") else np.asarray(arr, np.float64)
         mean = np.add.reduce(rows, axis=0) / len(rows)
         off = rows - mean
         self.update_from_moments(mean, np.add.reduce(off * off, axis=0) / len(rows), len(rows))
