@@ -30,6 +30,11 @@ class CosineScale:
         """True if the estimate no longer changes."""
         return self.count >= _SETTLED
 
+    @property
+    def deviation(self) -> float:
+        """Deviation within a decision; at least 1e-4: vectors that are all the same would otherwise divide by 0."""
+        return max(float(np.sqrt(self.variance)), 1e-4)
+
     def __call__(self, cosine: np.ndarray, *, observe: bool = True) -> np.ndarray:
         """Return the cosines of a decision, [K], in deviations from the mean; 0 is a choice without a description."""
         known = cosine != 0.0
@@ -42,8 +47,7 @@ class CosineScale:
             share = max(1.0 / (self.count + _ASSUMED), 0.02)
             self.mean += share * (float(values.mean()) - self.mean)
             self.variance += share * (float(values.var(ddof=1)) - self.variance)
-        # At least 1e-4: vectors that are all the same would otherwise divide by 0.
-        scaled = (cosine - np.float32(self.mean)) / np.float32(max(np.sqrt(self.variance), 1e-4))
+        scaled = (cosine - np.float32(self.mean)) / np.float32(self.deviation)
         return np.where(known, scaled, np.float32(0.0)).astype(np.float32)
 
     def state(self) -> dict[str, Any]:
