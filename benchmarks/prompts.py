@@ -35,6 +35,7 @@ from surefoot.decide.prompts.tasks import TaskRow, TaskScorer
 from surefoot.lm.rewards.answer_model import AnswerModel
 
 RESULTS = Path(__file__).parent / "results" / "prompts.json"
+PAIRS = Path(__file__).parent / "workloads" / "prompt_pairs.json"
 
 
 class CachedModel:
@@ -100,7 +101,18 @@ def trained(
     policy.examples = Examples(as_task(rows.shown))
     chosen = improve(policy.steps, held_out.prompts, held_out)
     times = Counter("+".join(change.mutation for change in each.changes) or "no change" for each in chosen)
-    return chosen, {"seed": seed, "scores": curve[-1][0], "chosen": times.most_common(8)}
+    facts = {"seed": seed, "scores": curve[-1][0], "chosen": times.most_common(8)}
+    if seed == 0:
+        facts["pairs"] = pairs(policy, model)
+    return chosen, facts
+
+
+def pairs(policy: PromptPolicy, model: CachedModel) -> list[dict[str, Any]]:
+    """Return twenty prompts of ours before and after, for the documentation; each may serve the others as an example."""
+    rows = [TaskRow(**row) for row in json.loads(PAIRS.read_text(encoding="utf-8"))]
+    policy.examples, scorer = Examples(rows), TaskScorer(rows, model)
+    answers = {row.prompt: row.answer for row in rows}
+    return [{**each.to_json(), "answer": answers[each.original]} for each in improve(policy.steps, scorer.prompts, scorer)]
 
 
 def accuracy(rows: Sequence[Row], results: dict[str, list[Improved]], model: CachedModel) -> dict[str, list[float]]:
@@ -161,11 +173,12 @@ def main() -> None:
         prefixed = [[("GEPA", f"{found}\n\n{prompt}")] for prompt in held_out.prompts]
         chosen = dict(zip(held_out.prompts, prefixed, strict=True))
         others["GEPA"] = improve(chosen.__getitem__, held_out.prompts, held_out)
-    policies = list[list[Improved]]()
+    policies, shown = list[list[Improved]](), list[dict[str, Any]]()
     for seed in range(args.seeds):
         improved, seed_facts = trained(rows, model, seed, args.evaluations, held_out)
         policies.append(improved)
         about.append(seed_facts)
+        shown = shown or seed_facts.pop("pairs")
         print(f"{seed_facts}: {np.mean([each.gain for each in improved]):+.3f}", flush=True)
     about.append(facts)
     results = [{"no change": others["no change"], "policy": policy, **others} for policy in policies]
@@ -174,7 +187,7 @@ def main() -> None:
         # Of one policy: each row costs an evaluation per option.
         right = accuracy(rows.held_out, results[0], model)
     content = summary(args, rows, results, about, right)
-    content["examples"] = [each.to_json() for each in policies[0][:20]]
+    content["pairs"] = shown
     args.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(content["ways"], indent=1), content["accuracy"], content["by kind"])
 
