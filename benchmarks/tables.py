@@ -378,7 +378,10 @@ def serve() -> str:
         rows.append(
             f"| {shown} | {ratio:.1f} | {results['bars'][name]:g}{'' if ratio >= results['bars'][name] else ', not met'} |"
         )
-    slower = f"While an update runs, the 95th percentile of the answer times is {results['slower']:.2f} times what it is without."
+    slower = (
+        "While a policy learns from rewards, the 95th percentile of the answer times is "
+        f"{results['slower']:.2f} times that of a frozen one that gets the same rewards."
+    )
     return "\n".join([*rows, "", slower])
 
 
@@ -521,6 +524,10 @@ def prompts() -> str:
         ]
         rows.append(f"| {name} | {cells[0]} | {way['tokens']:.0f} | {cells[1]} |")
     kinds = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in results["by kind"].items())
+    if "train" not in results:  # results of an earlier version
+        return "\n".join(
+            [*rows, "", f"{results['seeds']} seeds, {results['evaluations']} evaluations each. By kind: {kinds}."]
+        )
     note = (
         f"{results['train']['rows']} rows of {results['train']['tasks']} tasks for training, {results['held-out']['rows']} rows "
         f"of {results['held-out']['tasks']} other tasks at the end, {results['seeds']} seeds; every way had "
@@ -530,8 +537,8 @@ def prompts() -> str:
     if results["accuracy"]:
         shares = ", ".join(f"{name} {x[0]:.0%} [{x[1]:.0%}, {x[2]:.0%}]" for name, x in results["accuracy"].items())
         note += f" The right one of the options is the likeliest in: {shares}."
-    found = results["per seed"][-1]
-    note += f" Best sequence: {', '.join(found['sequences']['best sequence'])}; best of 16: {', '.join(found['sequences']['best of 16'])}."
+    for name, names in results["per seed"][-1]["sequences"].items():
+        note += f" {name.capitalize()}: {', '.join(names) or 'none'}."
     return "\n".join([*rows, "", note])
 
 
@@ -578,8 +585,8 @@ def serve_learning() -> str:
     sizes = {int(count): size for count, size in results["memory"]["mebibytes"].items()}
     last = max(sizes)
     memory = (
-        f"`--memory`: {last:,} decisions of {results['memory'].get('numbers', 384)} numbers with learning on take the process from "
-        f"{sizes[0]:.0f} to {sizes[last]:.0f} MiB ({sizes[last // 2]:.0f} after {last // 2:,})."
+        f"`--memory`: {last:,} decisions of {results['memory']['numbers']} numbers with learning on take the process "
+        f"from {sizes[0]:.0f} to {sizes[last]:.0f} MiB ({sizes[last // 2]:.0f} after {last // 2:,})."
     )
     return "\n".join([*rows, "", memory])
 

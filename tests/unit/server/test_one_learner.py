@@ -147,7 +147,9 @@ def test_the_prompt_policy_chooses_as_the_service_chooses(serving):
             success = 0.5 + 0.5 * gain / policy.config.span
             for name, reward in ((mutation, success), (STOP, 1.0 - success)):
                 taken = await decide(vector, [mutation, STOP], mode="apprentice", action=actions.index(name))
-                assert (await ask("POST", f"/v1/decisions/{taken['decision_id']}/reward", {"value": reward})).status == 200
+                assert (
+                    await ask("POST", f"/v1/decisions/{taken['decision_id']}/reward", {"value": reward})
+                ).status == 200
                 while len(ask.service.policy("one").pending):
                     await asyncio.sleep(0.001)
         return made, answered

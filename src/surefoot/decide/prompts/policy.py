@@ -91,7 +91,7 @@ _ALIKE = 0.7
 # Together they have length 1, as vectors of encoders have.
 _CONSTANT, _FACTS = 0.93, 0.3676
 # Smaller steps than the default's: the features of all prompts are alike.
-_LR = 0.03
+_LR = 0.02
 
 
 class PromptPolicy:
