@@ -524,10 +524,6 @@ def prompts() -> str:
         ]
         rows.append(f"| {name} | {cells[0]} | {way['tokens']:.0f} | {cells[1]} |")
     kinds = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in results["by kind"].items())
-    if "train" not in results:  # results of an earlier version
-        return "\n".join(
-            [*rows, "", f"{results['seeds']} seeds, {results['evaluations']} evaluations each. By kind: {kinds}."]
-        )
     note = (
         f"{results['train']['rows']} rows of {results['train']['tasks']} tasks for training, {results['held-out']['rows']} rows "
         f"of {results['held-out']['tasks']} other tasks at the end, {results['seeds']} seeds; every way had "
