@@ -14,6 +14,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.live_values import Live, summary
 from surefoot.graph.run.tick import Machine
+from surefoot.graph.run.whole_rollouts import whole_rollouts
 from surefoot.graph.schedule import Schedule, Setting, build, schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph, as_end
@@ -70,6 +71,7 @@ class Interpreter:
         trust: Allow Code nodes to run.
         live: Which outputs are watched.
         profile: Measure the time of each node.
+        fuse: Run the plain loop in a native environment by whole rollouts while nothing is watched; False fires every node.
         **run: Overrides of seed, total_steps and path.
     """
 
@@ -81,6 +83,7 @@ class Interpreter:
         trust: bool = False,
         live: Live | None = None,
         profile: bool = False,
+        fuse: bool = True,
         **run: Any,
     ) -> None:
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
@@ -88,6 +91,7 @@ class Interpreter:
         self._last_tick = self.plan.ticks
         self.nodes = build(self.plan, setting=Setting(Path(into), trust))
         self.machine = Machine(self.plan, self.nodes)
+        self.fuse, self._whole = fuse, whole_rollouts(self.machine)
         self.trainers = [each.id for each in self.plan.firings if each.declared.trains]
         self.live = live or Live()
         self.breaks: list[Break] = []
@@ -166,6 +170,8 @@ class Interpreter:
         while machine.tick < last and not self._paused and not stop():
             if self._index or self.profile:
                 self.tick()
+            elif self.fuse and self._whole and not (live.rings or self.breaks) and self._whole.is_possible(last):
+                self._whole.run()
             else:
                 # As `tick`, without a call of the clock per tick if nothing is watched.
                 machine.run_tick()
@@ -184,7 +190,7 @@ class Interpreter:
         if not ends:
             raise GraphError("this graph has no trainer, so there is no update to run to")
         while not self.finished:
-            if not self.run(1):
+            if not self.run(self._whole.steps - self.ticks % self._whole.steps if self._whole else 1):
                 return False
             if any(self.machine.value(end) is not None for end in ends):
                 return True

@@ -165,6 +165,8 @@ class Session:
             if not self._goal:
                 continue
             engine.profile = self._statuses % PROFILED == 0
+            # A slowed-down run is followed tick by tick.
+            engine.fuse = not self._pace
             # Returns to handle commands, to send a status, or at a break condition.
             engine.run(stop=self._between_ticks)
             self._between_ticks()
