@@ -122,9 +122,7 @@ LEVEL_ROLES = {
 }
 
 
-def plain_roles(
-    plan: Schedule, *, recurrent: bool = False, modes: Sequence[str] = ("clip",)
-) -> dict[str, str] | None:
+def plain_roles(plan: Schedule, *, recurrent: bool = False, modes: Sequence[str] = ("clip",)) -> dict[str, str] | None:
     """Return {role: node} if the graph is the plain loop, else None.
 
     It is if six nodes are wired as `PLAIN`, act in a way that the collector knows, and no other node looks into a rollout.

@@ -12,8 +12,9 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.svg import graph_of_page
 from surefoot.graph.spec.check import check, guess_types
 from surefoot.graph.spec.fixes import fix_of
+from surefoot.graph.spec.history import History, digest
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.spec.ops import History, Op, digest
+from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import canonical, load_graph, to_json
 from surefoot.graph.templates import template
 

@@ -46,7 +46,10 @@ def test_the_digits_are_those_of_the_nodes_fired_one_after_the_other(name: str, 
 
 def test_a_snapshot_between_two_rollouts_is_continued_tick_by_tick(tmp_path: Path) -> None:
     graph = graph_of("cartpole")
-    with Interpreter(graph, into=tmp_path / "a") as whole, Interpreter(graph, into=tmp_path / "b", fuse=False) as single:
+    with (
+        Interpreter(graph, into=tmp_path / "a") as whole,
+        Interpreter(graph, into=tmp_path / "b", fuse=False) as single,
+    ):
         whole.run(48)
         restore(single, snapshot(whole))
         whole.run()
