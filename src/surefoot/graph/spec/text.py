@@ -198,7 +198,7 @@ def _read(content: Mapping[str, Any], *, depth: int) -> Graph:
 def _read_point(value: Any, what: str) -> tuple[float, float]:
     point = as_list(value)
     if point is None or len(point) != 2 or not all(isinstance(x, int | float) and abs(x) < 1e9 for x in point):
-        raise GraphError(f"{what} is {str(value)[:40]}; it must be two numbers")
+        raise GraphError(f"{what} is {str(value)[:40]}; it must be [x, y]")
     return (float(point[0]), float(point[1]))
 
 
