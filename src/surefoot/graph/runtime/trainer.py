@@ -36,6 +36,8 @@ class PPOTrainerNode(RuntimeNode):
         self.learner: Learner | None = None
         self.ticks: Ticks | None = None
         self.curiosity: Curiosity | None = None
+        self.rollout: Rollout | None = None
+        """The last rollout, for a person who asks where an advantage comes from."""
         self.updates = 0
 
     def __call__(
@@ -77,6 +79,7 @@ class PPOTrainerNode(RuntimeNode):
 
     def learn(self, rollout: Rollout, actor: KernelActor | None) -> Outputs:
         """Update with a rollout that `ticks` has counted, and return the outputs of the node."""
+        self.rollout = rollout
         report = built(self.learner).update(rollout, progress=self._progress())
         if actor is not None:
             # The kernel acts on a packed copy of the weights.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,9 +189,14 @@ class Studio:
             raise GraphError("no run is active")
         self.session.command(name)
 
+    def do_advantages(self, node: str, stream: int = 0) -> dict[str, Any]:
+        if self.session is None:
+            raise GraphError("no run is active")
+        return self.session.advantages(node, stream)
+
     def do_breaks(self, breaks: list[dict[str, Any]]) -> None:
         # First: it raises if a condition is invalid, and nothing must have changed then.
-        self._breaks = breaks_of(breaks)
+        self._breaks = [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]
         self.breaks = breaks
         if self.session is not None:
             self.session.command("breaks", self._breaks)
@@ -293,8 +298,3 @@ def _program(graph: Graph, style: str) -> str:
     from surefoot.graph.export.standalone import to_standalone
 
     return to_standalone(graph)
-
-
-def breaks_of(breaks: Iterable[Mapping[str, Any]]) -> list[Break]:
-    """Return the conditions that pause a run, from {end, test, limit, key} of the page."""
-    return [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]
