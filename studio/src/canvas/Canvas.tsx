@@ -225,12 +225,8 @@ function pathsOf(cards: Node[], edges: GraphEdge[]): ReturnType<typeof routes> {
   const ends = new Map<string, [number, number]>();
   for (const { id, position, data } of cards) {
     const { inputs, outputs, params, trouble, type } = data as CardData;
-    if (type === "Reroute") {
-      boxes.push({ id, x: position.x, y: position.y, width: REROUTE, height: REROUTE });
-      ends.set(`i${id}.value`, [position.x, position.y + REROUTE / 2]);
-      ends.set(`o${id}.value`, [position.x + REROUTE, position.y + REROUTE / 2]);
-      continue;
-    }
+    // Somebody led the edge there by hand: its two halves are plain curves.
+    if (type === "Reroute") continue;
     boxes.push({ id, x: position.x, y: position.y, width: WIDTH, height: cardHeight(inputs.length, outputs.length, params.length) + trouble });
     inputs.forEach((port, n) => ends.set(`i${id}.${port.name}`, [position.x + edgeOf("in"), position.y + rowOf(n)]));
     outputs.forEach((port, n) => ends.set(`o${id}.${port.name}`, [position.x + edgeOf("out"), position.y + rowOf(inputs.length + n)]));
@@ -513,6 +509,7 @@ function Flow() {
       {...reactions}
       colorMode={theme}
       deleteKeyCode={null}
+      elevateNodesOnSelect={false}
       minZoom={0.1}
       maxZoom={2.5}
       fitView

@@ -72,8 +72,8 @@ export function Strip() {
           Compare {batch.length} runs
         </button>
       )}
-      <label className="pace">
-        pace
+      <label className="pace" title="ticks per second">
+        <span className="hidden">pace</span>
         <select value={pace} onChange={(e) => void ask("pace", { pace: Number(e.target.value) })}>
           <option value={0}>full speed</option>
           <option value={240}>240/s</option>

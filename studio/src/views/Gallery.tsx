@@ -50,9 +50,11 @@ export function Gallery() {
                     </small>
                   </button>
                 )}
-                <button type="button" className="away" aria-label={`rename ${d.name}`} title="rename; folder/name moves it into a folder" onClick={() => setRenaming(d.name)}>✎</button>
-                <button type="button" className="away" aria-label={`duplicate ${d.name}`} title="duplicate" onClick={() => void ask<Doc>("duplicate", { doc: d.name }).then((doc) => doc && enter(doc))}>⧉</button>
-                <button type="button" className="away" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name }).then((done) => done !== null && toast(`${d.name} is in the trash; Trash… restores it`))}>✕</button>
+                <div className="acts">
+                  <button type="button" aria-label={`rename ${d.name}`} title="folder/name moves it into a folder" onClick={() => setRenaming(d.name)}>Rename</button>
+                  <button type="button" aria-label={`duplicate ${d.name}`} onClick={() => void ask<Doc>("duplicate", { doc: d.name }).then((doc) => doc && enter(doc))}>Duplicate</button>
+                  <button type="button" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name }).then((done) => done !== null && toast(`${d.name} is in the trash; Trash… restores it`))}>Trash</button>
+                </div>
               </li>
             ))}
           </ul>
