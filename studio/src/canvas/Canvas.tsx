@@ -51,11 +51,11 @@ const PRO = { hideAttribution: false };
 const MAP = { width: 150, height: 96 };
 const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)";
 
-const Around = memo(function Around({ far, map }: { far: boolean; map: boolean }) {
+const Around = memo(function Around({ far, map, heavy }: { far: boolean; map: boolean; heavy: boolean }) {
   return (
     <>
       {!far && <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />}
-      {map && <MiniMap pannable zoomable style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
+      {map && <MiniMap pannable zoomable className={heavy ? "heavy" : ""} style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
       <Controls showInteractive={false} />
     </>
   );
@@ -479,7 +479,8 @@ function Flow() {
       },
       onPaneClick: () => set({ selected: [], edge: "", menu: null }),
       onNodeDoubleClick: (_: unknown, node: Node) => openInside(node.id),
-      onMoveStart: () => document.querySelector(".stage")?.classList.add("moving"),
+      // A move by the map itself has no event; it stays visible then.
+      onMoveStart: (e: unknown) => e && document.querySelector(".stage")?.classList.add("moving"),
       onMoveEnd: () => {
         document.querySelector(".stage")?.classList.remove("moving");
         watch();
@@ -522,7 +523,7 @@ function Flow() {
       aria-label="canvas"
       proOptions={PRO}
     >
-      <Around far={far} map={count > SMALL} />
+      <Around far={far} map={count > SMALL} heavy={count > MANY} />
       {many && far && <Lines nodes={cards} edges={edges} />}
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">

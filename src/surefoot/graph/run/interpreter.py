@@ -14,7 +14,6 @@ from surefoot.errors import GraphError
 from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.live_values import Live, summary
 from surefoot.graph.run.tick import Machine
-from surefoot.graph.run.whole_rollouts import whole_rollouts
 from surefoot.graph.schedule import Schedule, Setting, build, schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph, as_end
@@ -86,6 +85,9 @@ class Interpreter:
         fuse: bool = True,
         **run: Any,
     ) -> None:
+        # Imports torch, which a studio without a run does not load.
+        from surefoot.graph.run.whole_rollouts import whole_rollouts
+
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
         # Asked for in every tick.
         self._last_tick = self.plan.ticks

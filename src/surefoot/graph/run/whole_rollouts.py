@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from surefoot.envs.api import View
@@ -20,7 +22,7 @@ class WholeRollouts:
     """
 
     def __init__(self, machine: Machine, ids: dict[str, str]) -> None:
-        nodes = {role: machine.nodes[id] for role, id in ids.items()}
+        nodes: dict[str, Any] = {role: machine.nodes[id] for role, id in ids.items()}
         self.machine, self.ids = machine, ids
         self.world: NativeWorld = nodes["env"].world
         self.agent, self.trainer = nodes["agent"], nodes["trainer"]
@@ -31,9 +33,13 @@ class WholeRollouts:
         index = {each.id: n for n, each in enumerate(machine.firings)}
         self._step, self._trainer = index[ids["step"]], index[ids["trainer"]]
         self._others = [n for each, n in index.items() if each not in ids.values()]
-        ends = machine.slots.items()
-        self._outdated = [slot for end, slot in ends if end.node in ids.values() and slot not in machine.once]
-        self._kept = [slot for end, slot in ends if end.node == ids["env"] or end == End(ids["agent"], "model")]
+        self._observed = machine.slots[End(ids["step"], "observations")]
+        self._register = next(register for slot, register, _ in machine.carried if slot == self._observed)
+        self._outdated = [
+            slot
+            for end, slot in machine.slots.items()
+            if end.node in ids.values() and end.node != ids["env"] and end != End(ids["agent"], "model")
+        ]
 
     def is_possible(self, last: int) -> bool:
         """Return whether a rollout begins now and ends by the tick `last`; the first one builds the networks tick by tick."""
@@ -43,20 +49,19 @@ class WholeRollouts:
     def run(self) -> None:
         """Collect one rollout, update, and fire the nodes behind the trainer."""
         machine, ticks, actor = self.machine, built(self.trainer.ticks), self.agent.actor
-        observations = End(self.ids["step"], "observations")
-        obs = machine.value(observations)
+        # What the OR would read in the next tick: of a restored run, only the delayed edge has it.
+        obs = machine.values[self._register]
         machine.tick += self.steps - 1
         machine.begin()
         for slot in self._outdated:
             # Values inside a rollout are not known here; an old one must not pass for the current one.
-            if slot not in self._kept:
-                machine.values[slot] = None
+            machine.values[slot] = None
         try:
             rollout = KernelRollout(actor, self.world, self.steps, masked=False)
             view = rollout.collect_native(self.world, View(obs=obs), ticks.start, ticks.episodes)
         except Exception as why:
             raise machine.failure(self._step, why) from why
-        machine.values[machine.slots[observations]] = view.obs
+        machine.values[self._observed] = view.obs
         ticks.env_steps += rollout.valid.size
         reward, stats = rollout.reward, dict[str, float]()
         if ticks.scaler is not None:
@@ -80,6 +85,7 @@ class WholeRollouts:
 def whole_rollouts(machine: Machine) -> WholeRollouts | None:
     """Return the object that runs a plain loop in a native environment; None for any other graph."""
     ids = plain_roles(machine.plan)
-    if ids is None or machine.plan.run.path == "torch" or not isinstance(machine.nodes[ids["env"]].world, NativeWorld):
+    if ids is None or machine.plan.run.path == "torch":
         return None
-    return WholeRollouts(machine, ids)
+    env: Any = machine.nodes[ids["env"]]
+    return WholeRollouts(machine, ids) if isinstance(env.world, NativeWorld) else None

@@ -111,7 +111,7 @@ class RunSettings:
 
 
 @dataclass(slots=True)
-class Frame:
+class GraphComment:
     """A comment in the editor: text in a box behind the nodes."""
 
     text: str
@@ -131,7 +131,7 @@ class Graph:
     """Positions in the editor; runs ignore them."""
     graphs: dict[str, Graph] = field(default_factory=lambda: dict[str, Graph]())
     about: str = ""
-    frames: dict[str, Frame] = field(default_factory=lambda: dict[str, Frame]())
+    frames: dict[str, GraphComment] = field(default_factory=lambda: dict[str, GraphComment]())
     """Comments in the editor; runs ignore them."""
 
     def add(self, id: str, node: Node | str, at: tuple[float, float] | None = None, **params: Any) -> Placed:

@@ -13,7 +13,7 @@ from typing import Any
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.model import ABSENT, Delay, Edge, Frame, Graph, Node, RunSettings, as_end, require_name
+from surefoot.graph.spec.model import ABSENT, Delay, Edge, Graph, GraphComment, Node, RunSettings, as_end, require_name
 from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
 
 FORMAT, VERSION = "surefoot.graph", 1
@@ -61,7 +61,7 @@ def _point(at: tuple[float, float]) -> list[float]:
     return [int(x) if float(x).is_integer() else float(x) for x in at]
 
 
-def frame_to_json(frame: Frame) -> dict[str, Any]:
+def frame_to_json(frame: GraphComment) -> dict[str, Any]:
     """Return a comment as JSON values."""
     return {"text": frame.text, "at": _point(frame.at), "size": _point(frame.size)}
 
@@ -202,12 +202,12 @@ def _read_point(value: Any, what: str) -> tuple[float, float]:
     return (float(point[0]), float(point[1]))
 
 
-def read_frame(value: Any) -> Frame:
+def read_frame(value: Any) -> GraphComment:
     """Return a comment from JSON values."""
     entry = _mapping(value, "a comment")
     _refuse_unknown(entry, {"text", "at", "size"}, "a comment")
     at, size = (_read_point(entry.get(name), f"{name} of a comment") for name in ("at", "size"))
-    return Frame(_text(entry.get("text", ""), "the text of a comment"), at, size)
+    return GraphComment(_text(entry.get("text", ""), "the text of a comment"), at, size)
 
 
 def _node(id: str, value: Any) -> Node:

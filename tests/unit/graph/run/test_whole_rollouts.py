@@ -44,11 +44,12 @@ def test_the_digits_are_those_of_the_nodes_fired_one_after_the_other(name: str, 
     assert record[0] == record[1] == record[2] > 0
 
 
-def test_a_snapshot_between_two_rollouts_is_continued_tick_by_tick(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fuse", [False, True])
+def test_a_snapshot_between_two_rollouts_is_continued_either_way(fuse: bool, tmp_path: Path) -> None:
     graph = graph_of("cartpole")
     with (
         Interpreter(graph, into=tmp_path / "a") as whole,
-        Interpreter(graph, into=tmp_path / "b", fuse=False) as single,
+        Interpreter(graph, into=tmp_path / "b", fuse=fuse) as single,
     ):
         whole.run(48)
         restore(single, snapshot(whole))
