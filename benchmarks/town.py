@@ -264,12 +264,15 @@ def film_loads(loads: int = 100) -> dict[str, Any]:
     from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import sync_playwright
 
-    from surefoot.cli.main import main as cli
+    from surefoot.town.scenarios.scenario import load_scenario
+    from surefoot.town.sim.town_loop import SimulationLoop
+    from surefoot.town.view.story import film_page
 
     found: dict[str, Any] = {"loads": loads, "playing": 0, "errors": [], "axe": {}}
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as started:
         file = Path(scratch) / "film.html"
-        cli(["town", "film", "market_town", "--policy", "script", "--policy", "random", "-o", str(file)])
+        loops = {name: SimulationLoop(load_scenario("market_town"), name) for name in ("script", "random")}
+        file.write_text(film_page(loops["script"].world.layout, {name: loop.run(240) for name, loop in loops.items()}))
         chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for _ in range(loads):
