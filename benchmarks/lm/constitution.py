@@ -123,11 +123,11 @@ def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
     place.mkdir(parents=True, exist_ok=True)
     (place / "train.txt").write_text("\n".join(train))
     (place / "held.txt").write_text("\n".join(held))
-    learn = {"prompts": 12, "top": 6, "nll_limit": 0.12, "repetition_limit": 0.1, "judge_every": 10}
+    learn = {"prompts": 8, "top": 6, "nll_limit": 0.12, "repetition_limit": 0.1, "judge_every": 15}
     learn |= {"beta": 0.1} if algorithm == "dpo" else {"beta": 0.05, "kl_budget": 20.0, "temperature": 0.8}
     config = PipelineConfig(
-        model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=2, tokens=32, batch=16,
-        principles=str(Path(__file__).with_name("honest.yaml")), responses=5, seed=seed, algorithm=algorithm, sft_epochs=2,
+        model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32, batch=16,
+        principles=str(Path(__file__).with_name("honest.yaml")), responses=4, seed=seed, algorithm=algorithm, sft_epochs=2,
         ppo_steps=steps, ppo_lr=2e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))

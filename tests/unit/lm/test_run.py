@@ -73,6 +73,7 @@ def test_another_model_or_another_config_is_refused(tmp_path):
 
 def test_a_language_run_is_not_examined_as_a_game():
     titles = {rule.title for rule in language_rules()}
+    assert not {"The run has only a few updates", "The learning rate is far outside of published settings"} & titles
     assert not titles & {"No episode ends", "The policy stays random", "The return does not improve"}
     assert {"Responses repeat themselves", "Numbers are NaN or infinite"} <= titles
 

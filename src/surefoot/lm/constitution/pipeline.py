@@ -37,7 +37,7 @@ from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
 # Prompts on which the limits of fluency are measured, if there are limits.
-GUARD_PROMPTS = 32
+GUARD_PROMPTS = 24
 
 
 class Pipeline:

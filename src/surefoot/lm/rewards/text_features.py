@@ -87,11 +87,12 @@ class TextFeatures:
     def __init__(self, model: str | Path, *, device: str | torch.device = "cpu") -> None:
         transformers = require_transformers()
         self.model_name, self.device = str(model), torch.device(device)
+        folder = resolve(model)
         quiet, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
         quiet.set_verbosity_error()  # buffers that a newer release no longer has are reported as a table
         try:
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(resolve(model))
-            self.encoder: Any = transformers.AutoModel.from_pretrained(resolve(model)).to(self.device).eval()
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+            self.encoder: Any = transformers.AutoModel.from_pretrained(folder).to(self.device).eval()
         except (OSError, ValueError) as why:
             first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
             raise ConfigError(f"no encoder at {model}: {first}; `surefoot lm get minilm` downloads one") from why
