@@ -127,7 +127,7 @@ def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
     learn |= {"beta": 0.1} if algorithm == "dpo" else {"beta": 0.05, "kl_budget": 20.0, "temperature": 0.8}
     config = PipelineConfig(
         model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32, batch=16,
-        principles=str(Path(__file__).with_name("honest.yaml")), responses=4, seed=seed, algorithm=algorithm, sft_epochs=2,
+        principles=str(Path(__file__).with_name("honest.yaml")), responses=4, seed=seed, algorithm=algorithm, sft_epochs=2, encoder="minilm",
         ppo_steps=steps, ppo_lr=2e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))

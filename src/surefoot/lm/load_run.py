@@ -1,4 +1,4 @@
-"""Loads what earlier commands saved: the policy of a run, a reward model."""
+"""Saves and loads the policy of a run, weights that learned, and reward models."""
 
 from __future__ import annotations
 
@@ -89,3 +89,15 @@ def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_na
     if unexpected or missing:
         raise CheckpointIncompatible(f"{folder} was made for another model than {about['base']}")
     return model
+
+
+def save_trained(backbone: Backbone, path: Path) -> None:
+    """Write the weights that learn to a file."""
+    save_file({name: p.detach().contiguous() for name, p in backbone.trained().items()}, path)
+
+
+@torch.no_grad()
+def load_trained(backbone: Backbone, path: Path) -> None:
+    """Load what `save_trained` wrote."""
+    for name, value in load_file(path).items():
+        backbone.model.get_parameter(name).copy_(value)

@@ -17,18 +17,27 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.classifier import PrincipleClassifier
 from surefoot.lm.constitution.compare import compare_models
-from surefoot.lm.constitution.critique import NLL_RISE, nats_per_token, revise, says_something, write
+from surefoot.lm.constitution.critique import (
+    NLL_RISE,
+    RELEVANCE_LOSS,
+    nats_per_token,
+    revise,
+    says_something,
+    write,
+)
 from surefoot.lm.constitution.pipeline_config import PipelineConfig as PipelineConfig
 from surefoot.lm.constitution.preferences import PairJudgement, by_score, compare, pairs_of
 from surefoot.lm.constitution.principles import Constitution, Evaluator, ModelJudge
 from surefoot.lm.data import as_text, in_batches, read_pairs, read_prompts, write_jsonl
 from surefoot.lm.dpo import DPOTraining
+from surefoot.lm.load_run import load_trained, save_trained
 from surefoot.lm.policy.adapters import settle_adapters
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
+from surefoot.lm.rewards.text_features import TextFeatures
 from surefoot.lm.rewards.url_judge import UrlJudge
 from surefoot.lm.run import create, resume
 from surefoot.lm.sft import finetune
@@ -57,6 +66,8 @@ class Pipeline:
             )
         self.classifier = PrincipleClassifier(config.labelled) if config.judge == "classifier" else None
         self.evaluator: Evaluator | None = UrlJudge(config.judge).breach if "://" in config.judge else self.classifier
+        features = TextFeatures(config.encoder) if config.encoder else self.classifier and self.classifier.features
+        self.similarity = features.similarity if features else None
         self.stages = (*STAGES[:3], "dpo", "evaluate") if config.algorithm == "dpo" else STAGES
         file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
         if file.is_file() and file.read_text(encoding="utf-8") != now:
@@ -107,7 +118,7 @@ class Pipeline:
         """Return the fine-tuned model; its adapters are part of the reference from now on."""
         model, speech = self._base()
         backbone = Backbone(model, seed=self.config.seed)
-        _load(backbone, self.folder / "sft.safetensors")
+        load_trained(backbone, self.folder / "sft.safetensors")
         settle_adapters(model)
         return backbone_of(model, self._ppo_config()), speech
 
@@ -135,7 +146,7 @@ class Pipeline:
                 self.constitution,
                 prompts,
                 scorer=self.score,
-                relevance=None if self.classifier is None else self.classifier.features.similarity,
+                relevance=self.similarity,
                 rounds=config.rounds,
                 tokens=config.tokens,
                 temperature=config.temperature,
@@ -167,38 +178,35 @@ class Pipeline:
             lr=self.config.sft_lr,
             seed=self.config.seed,
         )
-        _save(backbone, self.folder / "sft.safetensors")
+        save_trained(backbone, self.folder / "sft.safetensors")
         return {"revisions": len(better), "clean": len(demonstrations) - len(better), **fit.to_json()}
 
     def _preferences(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
-        by_model = ModelJudge(backbone, speech)
-        by_scores = by_score(self.score)
-
-        nats: dict[tuple[str, str], float] = {}
+        by_model, by_scores = ModelJudge(backbone, speech), by_score(self.score)
+        quality: dict[tuple[str, str], tuple[float, float]] = {}
 
         def judge(prompt: str, one: str, other: str) -> PairJudgement:
-            if config.judge == "model":
-                result = compare(by_model, self.constitution, prompt, one, other)
-            else:
-                result = by_scores(prompt, one, other)
+            by = config.judge == "model"
+            result = compare(by_model, self.constitution, prompt, one, other) if by else by_scores(prompt, one, other)
             if result.better is None:
                 return result
             chosen, rejected = (one, other) if result.better == 0 else (other, one)
-            # As for revisions: nothing is learned from an answer that keeps to the principles by being less fluent.
-            fluent = says_something(chosen) and nats[prompt, chosen] <= NLL_RISE * nats[prompt, rejected]
-            return result if fluent else dataclasses.replace(result, better=None)
+            (u, near), (v, far) = quality[prompt, chosen], quality[prompt, rejected]
+            # As for revisions: an answer must not keep to the principles by being less fluent or beside the point.
+            good = says_something(chosen) and u <= NLL_RISE * v and near >= far - RELEVANCE_LOSS
+            return result if good else dataclasses.replace(result, better=None)
 
         asked = {"asked": 0, "ties": 0, "disagreed": 0}
 
         def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
             many = [prompt for prompt in prompts for _ in range(config.responses)]
             seeds = [seed_for(f"preferences {i} {p}", config.seed) for i, p in enumerate(many)]
-            answers = write(policy, speech, many, tokens=config.tokens, temperature=1.0, seeds=seeds)
-            nats.update(
-                zip(zip(many, answers, strict=True), nats_per_token(policy, speech, many, answers), strict=True)
-            )
+            answers = write(policy, speech, many, tokens=config.tokens, temperature=config.temperature, seeds=seeds)
+            near = self.similarity(many, answers) if self.similarity else [0.0] * len(many)
+            numbers = zip(nats_per_token(policy, speech, many, answers), near, strict=True)
+            quality.update(zip(zip(many, answers, strict=True), numbers, strict=True))
             rows: list[list[dict[str, Any]]] = []
             for i, prompt in enumerate(prompts):
                 pairs, counts = pairs_of(prompt, answers[i * config.responses : (i + 1) * config.responses], judge)
@@ -269,13 +277,13 @@ class Pipeline:
             run.close("error", f"{type(why).__name__}: {why}")
             raise
         run.close("finished")
-        _save(training.policy.backbone, self.folder / "policy.safetensors")
+        save_trained(training.policy.backbone, self.folder / "policy.safetensors")
         return {"steps": training.steps, "stopped": training.stopped, "curve": curve}
 
     def trained(self) -> tuple[Backbone, Speech]:
         """Return the trained policy, with the adapters of both stages."""
         backbone, speech = self._tuned()
-        _load(backbone, self.folder / "policy.safetensors")
+        load_trained(backbone, self.folder / "policy.safetensors")
         return backbone, speech
 
     def _evaluate(self) -> dict[str, Any]:
@@ -288,13 +296,3 @@ class Pipeline:
         rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
         write_jsonl(self.folder / "answers.jsonl", rows)
         return compare_models(self.constitution, self.held_out, before, after, by=self.evaluator)
-
-
-def _save(backbone: Backbone, path: Path) -> None:
-    save_file({n: p.detach().contiguous() for n, p in backbone.trained().items()}, path)
-
-
-@torch.no_grad()
-def _load(backbone: Backbone, path: Path) -> None:
-    for name, value in load_file(path).items():
-        backbone.model.get_parameter(name).copy_(value)

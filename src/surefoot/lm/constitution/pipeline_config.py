@@ -34,6 +34,9 @@ class PipelineConfig:
     judge: str = "rules"
     """What judges principles: rules (signs); classifier (a sentence encoder fitted to labelled answers); [MODEL@]URL of an
     OpenAI-compatible server; or model, which compares two answers in both orders by log-prob and leaves the rest to the rules."""
+    encoder: str | None = None
+    """Sentence encoder, such as minilm: revisions and preferred answers must be as close to the prompt as the others. With judge:
+    classifier there is always one."""
     labelled: str | None = None
     """Labelled answers for judge: classifier; None: those that ship with surefoot."""
     algorithm: str = "ppo"
