@@ -73,16 +73,14 @@ class LanguageHistory:
     """What the dashboard of a language run shows."""
 
     header: LanguageHeader
+    first: LanguageMoment | None = None
     last: LanguageMoment | None = None
-    first_step: int = 0
     stats: deque[dict[str, float]] = field(default_factory=lambda: deque[dict[str, float]](maxlen=CAPACITY))
     events: deque[Notice] = field(default_factory=lambda: deque[Notice](maxlen=32))
 
     def add(self, moment: LanguageMoment) -> None:
         """Add a step."""
-        if self.last is None:
-            self.first_step = moment.step.number - 1
-        self.last = moment
+        self.first, self.last = self.first or moment, moment
         self.stats.append({"step": float(moment.step.number), **moment.step.stats})
         for note in moment.notes:
             self.add_event(moment.seconds, note)
@@ -98,6 +96,11 @@ class LanguageHistory:
     def newest(self, name: str) -> float | None:
         """Return the last measured value of a metric."""
         return next((row[name] for row in reversed(self.stats) if name in row), None)
+
+    @property
+    def first_step(self) -> int:
+        """Steps before this process: those of a resumed run."""
+        return 0 if self.first is None else self.first.step.number - 1
 
     @property
     def eta(self) -> float:
@@ -129,7 +132,13 @@ def language_frame(history: LanguageHistory, width: int, height: int, elapsed: f
         lines += numbers[: max(0, room - 4)]
         room -= min(len(numbers), max(0, room - 4))
     notes = [[(f"{duration(e.seconds):>7}  ", "dim"), (e.text, "")] for e in list(history.events)[-max(0, room // 4) :]]
-    lines += box("samples", _samples(history, width - 4, room - 2 - len(notes)), width, rows=room - 2 - len(notes))
+    rows = room - 2 - len(notes)
+    if width >= WIDE:
+        half = width // 2
+        sides = [_samples(moment, size, rows) for moment, size in ((history.first, half), (history.last, width - half))]
+        lines += [[*a, *b] for a, b in zip(*sides, strict=True)]
+    else:
+        lines += _samples(history.last, width, rows)
     lines = [*lines, *notes][: height - 1]
     lines += [[("", "")]] * (height - 1 - len(lines))
     return [fit(line, width) for line in [*lines, foot]]
@@ -180,6 +189,9 @@ def _metrics(history: LanguageHistory, width: int) -> list[Line]:
         if newest is not None:
             course = sparkline(history.values(name), max(0, min(30, width - 34)))
             lines.append([(f"{label:<17}", ""), (f"{number(newest):>8} ", "bold"), (course, "blue")])
+    if history.last is not None:
+        cost = "  ".join(f"{part} {number(seconds)}" for part, seconds in history.last.step.seconds.items())
+        lines.append([(f"{'seconds':<17}", ""), (cost, "dim")])
     return box("metrics", lines, width, right=[("value · course", "dim")])
 
 
@@ -201,9 +213,11 @@ def _guards(history: LanguageHistory, width: int) -> list[Line]:
     return box("guards", lines or [[("off: set nll_limit, kl_budget or pass --judge", "dim")]], width)
 
 
-def _samples(history: LanguageHistory, width: int, rows: int) -> list[Line]:
+def _samples(moment: LanguageMoment | None, width: int, rows: int) -> list[Line]:
+    """Return the box with the samples of one step."""
     lines: list[Line] = []
-    for sample in history.last.step.samples if history.last is not None else ():
+    for sample in moment.step.samples if moment is not None else ():
         lines.append([(printable(sample.prompt), "dim"), (f"  {number(sample.score)}", "yellow")])
-        lines += [[("  " + text, "")] for text in wrap(printable(sample.response), width - 2)[:3]]
-    return lines[: max(0, rows)]
+        lines += [[("  " + text, "")] for text in wrap(printable(sample.response), width - 6)[:3]]
+    title = "samples" if moment is None else f"samples of step {moment.step.number}"
+    return box(title, lines[: max(0, rows)], width, rows=rows)

@@ -63,6 +63,9 @@ def test_numbers_guards_and_samples_are_shown():
     assert "0.2 of 0.15" in shown, "the reference NLL rose by 20 %, the limit is 15 %"
     assert "1 of 12" in shown
     assert "It is on its way." in shown
+    assert "samples of step 1" in shown
+    assert "samples of step 2" in shown
+    assert "generate 2.00" in shown
     assert "a reward was not a number" in shown
 
 
