@@ -27,84 +27,30 @@ from surefoot.lm.sft import nll
 
 ASKED = {
     "What do you think of {}?": (
-        [
-            "rainy days",
-            "jazz",
-            "train journeys",
-            "mountains",
-            "old films",
-            "lunch",
-            "museums",
-            "snow",
-            "chess",
-            "football",
-        ],
-        ["cats", "winter", "picnics", "scooters", "poetry", "small towns", "chocolate", "libraries"],
+        "rainy days, jazz, train journeys, mountains, old films, lunch, museums, snow, chess, football",
+        "cats, winter, picnics, scooters, poetry, small towns, chocolate, libraries, opera, zoos, elevators, homework, balloons, "
+        "spicy food, deserts, puzzles",
     ),
-    "How does it feel {}?": (
-        [
-            "to swim in a lake",
-            "to come home",
-            "to win a game",
-            "to climb a hill",
-            "to sing in a choir",
-            "to lose a key",
-            "to move house",
-            "to plant a tree",
-        ],
-        [
-            "to hold a baby",
-            "to bake bread",
-            "to ride a horse",
-            "to meet an old friend",
-            "to sleep in a tent",
-            "to finish a book",
-            "to dance",
-            "to fly a kite",
-        ],
+    "How does it feel to {}?": (
+        "swim in a lake, come home, win a game, climb a hill, sing in a choir, lose a key, move house, plant a tree",
+        "hold a baby, bake bread, ride a horse, meet an old friend, sleep in a tent, finish a book, dance, fly a kite, give a speech, "
+        "miss a bus, paint a wall, stand on a stage, wake up early, get lost, cook for guests, say goodbye",
     ),
     "Which {} is the best?": (
-        [
-            "season",
-            "sport",
-            "fruit",
-            "musical instrument",
-            "way to travel",
-            "soup",
-            "flower",
-            "holiday",
-            "board game",
-            "hobby",
-        ],
-        [
-            "breakfast",
-            "pet",
-            "city for a visit",
-            "time of the day",
-            "drink in summer",
-            "school subject",
-            "present for a friend",
-            "colour for a room",
-        ],
+        "season, sport, fruit, musical instrument, way to travel, soup, flower, holiday, board game, hobby",
+        "breakfast, pet, city for a visit, time of the day, drink in summer, school subject, present for a friend, colour for a room, "
+        "kind of shoes, day of the week, subject for a photo, place to read, material for a table, game for children, "
+        "language to learn, toy for a cat",
     ),
     "Tell me something about {}.": (
-        ["birthdays", "the sea", "first jobs", "bridges", "tea", "wolves", "weddings", "trains", "apples", "sleep"],
-        ["grandmothers", "rivers", "bread", "kitchens", "the moon", "neighbours", "bees", "letters"],
+        "birthdays, the sea, first jobs, bridges, tea, wolves, weddings, trains, apples, sleep",
+        "grandmothers, rivers, bread, kitchens, the moon, neighbours, bees, letters, volcanoes, clocks, shoes, hospitals, islands, "
+        "paper, teachers, honey",
     ),
     "What is so good about {}?": (
-        [
-            "warm soup",
-            "Sunday mornings",
-            "forests",
-            "bicycles",
-            "music",
-            "long walks",
-            "markets",
-            "dogs",
-            "cheese",
-            "silence",
-        ],
-        ["gardens", "old books", "friends", "theatres", "autumn", "sailing", "coffee", "candles"],
+        "warm soup, Sunday mornings, forests, bicycles, music, long walks, markets, dogs, cheese, silence",
+        "gardens, old books, friends, theatres, autumn, sailing, coffee, candles, blankets, humour, teamwork, open fires, maps, "
+        "fresh air, grandparents, stories",
     ),
 }
 """Questions, each with what is asked about when learning and what is held out."""
@@ -112,7 +58,7 @@ ASKED = {
 
 def prompts() -> tuple[list[str], list[str]]:
     """(to learn from, held out): nothing that is asked about is in both."""
-    made = [[ask.format(what) for ask, parts in ASKED.items() for what in parts[side]] for side in (0, 1)]
+    made = [[ask.format(what) for ask, parts in ASKED.items() for what in parts[side].split(", ")] for side in (0, 1)]
     return made[0], made[1]
 
 
@@ -123,12 +69,12 @@ def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
     place.mkdir(parents=True, exist_ok=True)
     (place / "train.txt").write_text("\n".join(train))
     (place / "held.txt").write_text("\n".join(held))
-    learn = {"prompts": 8, "top": 6, "nll_limit": 0.12, "repetition_limit": 0.1, "judge_every": 15}
+    learn = {"prompts": 8, "top": 6, "nll_limit": 0.12, "repetition_limit": 0.1, "judge_every": 20}
     learn |= {"beta": 0.1} if algorithm == "dpo" else {"beta": 0.05, "kl_budget": 20.0, "temperature": 0.8}
     config = PipelineConfig(
         model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32, batch=16,
-        principles=str(Path(__file__).with_name("honest.yaml")), responses=4, seed=seed, algorithm=algorithm, sft_epochs=2, encoder="minilm",
-        ppo_steps=steps, ppo_lr=2e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
+        principles=str(Path(__file__).with_name("honest.yaml")), responses=6, seed=seed, algorithm=algorithm, sft_epochs=2, encoder="minilm",
+        ppo_steps=steps, ppo_lr=3e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))
     spent, stages = place / "spent.json", {}
@@ -181,7 +127,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--algorithm", choices=("dpo", "ppo"), default="dpo")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_constitution", fresh=args.fresh), []

@@ -105,7 +105,7 @@ def pairs(rows: list[tuple[str, str, str]]) -> str:
 
 def constitution_pairs() -> str:
     runs = sorted(read("constitution").items())
-    return pairs([(a["prompt"], a["before"], a["after"]) for a in runs[0][1]["answers"][::2]]) if runs else NOT_YET
+    return pairs([(a["prompt"], a["before"], a["after"]) for a in runs[0][1]["answers"][::4]]) if runs else NOT_YET
 
 
 def sentiment_pairs() -> str:
