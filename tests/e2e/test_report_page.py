@@ -16,7 +16,8 @@ import pytest
 from surefoot.telemetry.export.page import PANELS, write_report
 from surefoot.telemetry.export.page import page as whole_page
 from surefoot.telemetry.export.run_facts import gather
-from surefoot.telemetry.reader import Curves, RecordTable, load_curves
+from surefoot.telemetry.reader import Curves, load_curves
+from surefoot.telemetry.record_table import RecordTable
 from surefoot.telemetry.schema import METRICS, Episodes
 from surefoot.telemetry.writer import Recorder
 

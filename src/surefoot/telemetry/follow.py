@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -12,14 +13,14 @@ from surefoot.telemetry.reader import LineProblem, read_line
 from surefoot.telemetry.schema import Record, UpdateRecord
 
 # Bytes per read: large enough for one call per poll, small enough not to matter in memory.
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 # Bytes before the current position that are compared at each read: more make it less likely that a rewritten file has the
 # same bytes there.
 _MARK = 64
 
 
 class Follow:
-    """Return what was written since the last poll. The file may not exist yet, and be rotated, truncated or replaced.
+    """Yield what was written since the last poll. The file may not exist yet, and be rotated, truncated or replaced.
 
     The bytes before the current position identify the file. If they changed, everything is read again, and records
     that were already returned are left out by their `seq`.
@@ -37,29 +38,32 @@ class Follow:
         self._parts: set[str] = set()
         self._begun = False
 
-    def poll(self) -> list[Record | LineProblem]:
-        """Return records and problems since the last call; an empty list if there are none."""
-        items: list[Record | LineProblem] = []
+    def poll(self) -> Iterator[Record | LineProblem]:
+        """Yield records and problems since the last call, chunk by chunk: memory does not grow with the file."""
         if not self._begun:
             self._live = rotation.live_file(self._path)  # the path may have become a directory since
             if not self._live.exists():
-                return items
+                return
+            rotation.refuse_later_version(self._live)
             self._begun = True
-        self._take_parts(items)
+        yield from self._new_parts()
+        if self._live.suffix == ".gz":  # a single compressed file, which nobody appends to
+            if self._live.name not in self._parts:
+                yield from self._part(self._live)
+            return
         if self._fd is not None and self._replaced(self._fd):
-            self._drain(self._fd, items)  # the last lines of a file that was renamed
+            yield from self._drain(self._fd)  # the last lines of a file that was renamed
             self.close()
         if self._fd is None:
             try:
                 self._fd = os.open(self._live, os.O_RDONLY)
             except FileNotFoundError:
-                return items
+                return
             self._offset, self._mark, self._number = 0, b"", 0
-        if not self._drain(self._fd, items):
+        if not (yield from self._drain(self._fd)):
             self._offset, self._mark, self._number = 0, b"", 0
-            self._take_parts(items)
-            self._drain(self._fd, items)
-        return items
+            yield from self._new_parts()
+            yield from self._drain(self._fd)
 
     def close(self) -> None:
         """Close the file."""
@@ -81,21 +85,24 @@ class Follow:
         opened = os.fstat(fd)
         return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
-    def _take_parts(self, items: list[Record | LineProblem]) -> None:
-        """Read the compressed parts that are new."""
+    def _new_parts(self) -> Iterator[Record | LineProblem]:
+        """Yield what the compressed parts have that are new."""
         for part in rotation.rotated_parts(self._live):
-            if part.name in self._parts:
-                continue
-            self._parts.add(part.name)
-            try:
-                with rotation.open_part(part) as file:
-                    for number, line in enumerate(file, 1):
-                        self._take(part.name, number, line, items)
-            except (OSError, EOFError, zlib.error) as error:
-                items.append(LineProblem(part.name, 1, f"the file cannot be read: {error}"))
+            if part.name not in self._parts:
+                yield from self._part(part)
 
-    def _drain(self, fd: int, items: list[Record | LineProblem]) -> bool:
-        """Read all complete lines; return False if the file is no longer the one that was read."""
+    def _part(self, part: Path) -> Iterator[Record | LineProblem]:
+        self._parts.add(part.name)
+        number = 0
+        try:
+            with rotation.open_part(part) as file:
+                for number, line in enumerate(file, 1):
+                    yield from self._read(part.name, number, line)
+        except (OSError, EOFError, zlib.error) as error:
+            yield LineProblem(part.name, number + 1, f"the file cannot be read further: {error}")
+
+    def _drain(self, fd: int) -> Generator[Record | LineProblem, None, bool]:
+        """Yield all complete lines; return False if the file is no longer the one that was read."""
         while True:
             mark, size = len(self._mark), _CHUNK
             while True:
@@ -110,13 +117,16 @@ class Follow:
             end = chunk.rfind(b"\n") + 1
             if not end:
                 return True
-            for line in chunk[: end - 1].split(b"\n"):
-                self._number += 1
-                self._take(self._live.name, self._number, line + b"\n", items)
+            lines = chunk[: end - 1].split(b"\n")
+            for number, line in enumerate(lines, self._number + 1):
+                yield from self._read(self._live.name, number, line + b"\n")
+            # Only now: a reader that stopped within the chunk gets the rest of it at its next poll.
+            self._number += len(lines)
             self._offset += end
             self._mark = (self._mark + chunk[:end])[-_MARK:]
 
-    def _take(self, name: str, number: int, line: bytes, items: list[Record | LineProblem]) -> None:
+    def _read(self, name: str, number: int, line: bytes) -> Iterator[Record | LineProblem]:
+        """Yield the record of a line, or its problem; nothing for an empty line, or one that was already returned."""
         if not line.strip():
             return
         item = read_line(name, number, line, before=self._seconds)
@@ -127,4 +137,4 @@ class Follow:
             self._seq = item.seq
         elif isinstance(item, UpdateRecord):
             self._seconds = item.t
-        items.append(item)
+        yield item

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Protocol, cast, get_args
@@ -54,6 +56,8 @@ def foreign_format() -> RecordFormat:
 
 def explain_not_json(line: bytes, error: str) -> str:
     """Return why a line is not JSON; `error` is the decoder's message."""
+    if line.startswith(codecs.BOM_UTF8):
+        return "the file begins with a byte order mark (BOM); save it as UTF-8 without one"
     if line[-1:] != b"\n":
         return f"torn: {len(line)} bytes without a line end, and not complete JSON; the writer was killed here"
     if bare := _BARE.search(line):
@@ -103,6 +107,18 @@ def _explain_invalid(error: str, raw: dict[str, Any], kind: type[Any]) -> str:
     words = [str(choice) for choice in choices if isinstance(choice, str)]
     ending = f"; it must be one of {', '.join(words)}" if words else ""
     return f"{name}{place[2]} is {_short(value)}: {reason[:1].lower()}{reason[1:]}{ending}"
+
+
+def repeated_names(line: bytes) -> list[str]:
+    """Return the names that an object of this JSON line has twice; decoders take the last without a word."""
+    repeated: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        counts = Counter(name for name, _ in pairs)
+        repeated.extend(name for name, count in counts.items() if count > 1)
+
+    json.loads(line, object_pairs_hook=look)
+    return repeated
 
 
 def value_at(record: Record, dotted: str) -> object:

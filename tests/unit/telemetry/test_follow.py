@@ -1,10 +1,14 @@
+import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from surefoot.errors import TelemetryError
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.reader import LineProblem
+from surefoot.telemetry.reader import LineProblem, scan
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
@@ -16,7 +20,8 @@ def event(seq: int) -> bytes:
     return f'{head}"name":"e{seq}"}}\n'.encode()
 
 
-def seqs(items: list[Any]) -> list[int]:
+def seqs(items: Iterable[Any]) -> list[int]:
+    items = list(items)
     assert not any(isinstance(item, LineProblem) for item in items), items
     return [item.seq for item in items]
 
@@ -29,12 +34,12 @@ def append(file: Path, data: bytes) -> None:
 def test_a_file_that_comes_later_is_awaited(tmp_path: Path):
     folder = tmp_path / "run"
     with Follow(folder) as follow:
-        assert follow.poll() == []
+        assert not list(follow.poll())
         folder.mkdir()
-        assert follow.poll() == []
+        assert not list(follow.poll())
         (folder / "telemetry.ndjson").write_bytes(event(1))
         assert seqs(follow.poll()) == [1]
-        assert follow.poll() == []
+        assert not list(follow.poll())
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path):
@@ -44,7 +49,7 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path):
     with Follow(file) as follow:
         assert seqs(follow.poll()) == [1]
         append(file, line[30:60])
-        assert follow.poll() == []
+        assert not list(follow.poll())
         append(file, line[60:] + event(3))
         assert seqs(follow.poll()) == [2, 3]
 
@@ -91,12 +96,12 @@ def test_a_file_that_is_renamed_away_is_read_to_its_end(tmp_path: Path):
     lines = OLD.splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:2]))
     with Follow(file) as follow:
-        assert len(follow.poll()) == 2
+        assert len(list(follow.poll())) == 2
         append(file, lines[2])
         os.rename(file, tmp_path / "ppo.jsonl.1")
-        assert len(follow.poll()) == 1
+        assert len(list(follow.poll())) == 1
         file.write_bytes(lines[3] + lines[4])
-        assert len(follow.poll()) == 2
+        assert len(list(follow.poll())) == 2
 
 
 def test_an_old_log_that_is_emptied_begins_anew(tmp_path: Path):
@@ -104,7 +109,7 @@ def test_an_old_log_that_is_emptied_begins_anew(tmp_path: Path):
     lines = OLD.splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:3]))
     with Follow(file) as follow:
-        assert len(follow.poll()) == 3
+        assert len(list(follow.poll())) == 3
         file.write_bytes(lines[5])
         assert [item.env_steps for item in follow.poll() if not isinstance(item, LineProblem)] == [960]
 
@@ -124,3 +129,36 @@ def test_a_line_longer_than_a_chunk_is_one_line(tmp_path: Path):
     file.write_bytes(long + event(2))
     with Follow(file) as follow:
         assert seqs(follow.poll()) == [1, 2]
+
+
+def test_a_single_compressed_file_is_read_once(tmp_path: Path):
+    file = tmp_path / "old.ndjson.gz"
+    file.write_bytes(gzip.compress(event(1) + event(2)))
+    with Follow(file) as follow:
+        assert seqs(follow.poll()) == [1, 2]
+        assert not list(follow.poll())
+    file.write_bytes(gzip.compress(b"".join(map(event, range(1, 400))))[:-30])
+    with Follow(file) as follow:
+        *_, problem = follow.poll()
+    assert isinstance(problem, LineProblem)
+    assert "cannot be read further" in problem.message
+
+
+def test_a_file_of_a_later_version_is_refused_in_one_sentence(tmp_path: Path):
+    file = tmp_path / "telemetry.ndjson"
+    file.write_bytes(event(1).replace(b"2.0.0", b"3.0.0"))
+    with (
+        Follow(file) as follow,
+        pytest.raises(TelemetryError, match=r"version 3\.0\.0; this version .* reads 2\.x and 1\.x"),
+    ):
+        list(follow.poll())
+    with pytest.raises(TelemetryError, match=r"version 3\.0\.0"):
+        scan(file)
+
+
+def test_a_reader_that_stops_within_a_chunk_gets_the_rest_of_it_later(tmp_path: Path):
+    file = tmp_path / "telemetry.ndjson"
+    file.write_bytes(event(1) + event(2))
+    with Follow(file) as follow:
+        assert seqs([next(follow.poll())]) == [1]
+        assert seqs(follow.poll()) == [2]

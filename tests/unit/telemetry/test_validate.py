@@ -160,3 +160,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 def test_a_million_mistakes_are_counted_not_kept():
     report = report_on(*[b"x\n"] * (MOST_MISTAKES + 500))
     assert (report.errors, len(report.mistakes)) == (MOST_MISTAKES + 500, MOST_MISTAKES)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b'"updates":', b'"updates":1,"updates":'), (b'"lr":', b'"lr":1,"lr":')])
+def test_a_name_that_is_there_twice_is_an_error(old: bytes, new: bytes):
+    line = of_kind("update").replace(old, new, 1)
+    assert line != of_kind("update")
+    name = old.decode().strip(':"')
+    assert f"{name!r} is there twice in one object" in messages(line)[0][1]
+
+
+def test_text_with_a_quote_and_a_colon_is_no_name():
+    line = changed(of_kind("event"), name='say ":" and \\":')
+    assert not any("twice" in message for _, message in messages(line))
+
+
+def test_a_byte_order_mark_is_named():
+    assert messages(b"\xef\xbb\xbf" + LINES[0])[0] == (
+        1,
+        "the file begins with a byte order mark (BOM); save it as UTF-8 without one",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 
 from surefoot.cli.options import CheckpointName, CodeEnv, Run, Stochastic, run_directory
-from surefoot.cli.usage import Usage
+from surefoot.cli.usage import Usage, as_usage
 from surefoot.errors import EnvError
 
 if TYPE_CHECKING:
@@ -168,39 +169,56 @@ class ReportArgs:
 class RunsArgs:
     """List runs with their environment, state, steps, score and most serious finding; the oldest first.
 
-    surefoot runs
-    surefoot runs --json
+        surefoot runs
+        surefoot runs cartpole state=finished sort=score limit=20
+        surefoot runs "walk-s?" --json
+
+    Rows of runs that do not change are kept in .runs-index.json in the directory of runs; it can be deleted.
     """
 
+    words: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="WORD")] = ()
+    """Part or pattern of a run's name or environment, or COLUMN=VALUE; sort=COLUMN or sort=-COLUMN; limit=N, the last N."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.train.rundir.run_summary import row_of
-        from surefoot.train.rundir.rundir import list_runs, runs_root
+        from surefoot.train.rundir.run_index import RunIndex, select
+        from surefoot.train.rundir.rundir import runs_root
 
         root = runs_root()
-        rows = [row_of(run) for run in list_runs(root)]
+        with as_usage():
+            every = RunIndex(root).rows()
+            rows = select(every, self.words)
         if self.as_json:
             print(json.dumps(rows))
-            return 0
-        if not rows:
+        elif not every:
             print(f"no runs under {root}; `surefoot train CartPole-v1` creates one")
-            return 0
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False)
-        for column in ("run", "env", "state", "steps", "score", "finding"):
-            table.add_column(
-                column, justify="right" if column in ("steps", "score") else "left", no_wrap=column == "run"
-            )
-        for row in rows:
-            score = "–" if row["score"] is None else f"{row['score']:.1f}"
-            table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
-        # A terminal wraps long lines; a pipe gets one complete line per run.
-        width = None if sys.stdout.isatty() else 1_000
-        Console(highlight=False, width=width).print(table)
+        elif not rows:
+            print(f"none of {len(every)} runs under {root} is selected by {' '.join(self.words)}")
+        else:
+            # A pipe gets one complete line per run.
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
+            print("\n".join(_table(rows, width)))
         return 0
+
+
+def _table(rows: list[dict[str, Any]], width: int) -> list[str]:
+    """Return the lines of the table of runs, at most `width` wide; rich's own table takes seconds for thousands of rows."""
+    from rich.cells import cell_len, set_cell_size
+
+    lines = [("run", "env", "state", "steps", "score", "finding")]
+    for row in rows:
+        score = "–" if row["score"] is None else f"{row['score']:.1f}"
+        lines.append((row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–"))
+    wide = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    text: list[str] = []
+    for line in lines:
+        cells = [
+            (cell.rjust if at in (3, 4) else cell.ljust)(wide[at] + len(cell) - cell_len(cell))
+            for at, cell in enumerate(line)
+        ]
+        full = "  ".join(cells).rstrip()
+        text.append(full if cell_len(full) <= width else set_cell_size(full, width - 1) + "…")
+    return text
 
 
 def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Training, int]:

@@ -19,8 +19,9 @@ from surefoot.telemetry.export.run_facts import gather
 from surefoot.telemetry.files.rotation import is_being_written, live_file
 from surefoot.telemetry.reader import load_curves
 from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
-from surefoot.train.rundir.run_summary import is_locked, row_of
-from surefoot.train.rundir.rundir import RunDir, list_runs
+from surefoot.train.rundir.run_index import RunIndex
+from surefoot.train.rundir.run_summary import is_locked
+from surefoot.train.rundir.rundir import RunDir
 
 
 class Library:
@@ -28,22 +29,15 @@ class Library:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._rows: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._index = RunIndex(root)
         self._resumed: dict[str, subprocess.Popen[bytes]] = {}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per run, newest first; unchanged records are not read again."""
-        return [self._row(run) for run in reversed(list_runs(self.root))]
+        return [self._row(row) for row in reversed(self._index.rows())]
 
-    def _row(self, run: RunDir) -> dict[str, Any]:
-        record = run.telemetry
-        # A record that did not change has the same row.
-        stamp = (record.stat().st_mtime_ns, record.stat().st_size) if record.exists() else (0, 0)
-        known = self._rows.get(run.name)
-        row = known[1] if known is not None and known[0] == stamp else row_of(run)
-        self._rows[run.name] = (stamp, row)
-        if row["state"] in ("running", "stopped without an end"):
-            row["state"] = "running" if is_locked(run) else "stopped without an end"
+    def _row(self, row: dict[str, Any]) -> dict[str, Any]:
+        run = RunDir(self.root / row["run"])
         header = run.read_header()
         return row | {
             "graph": (run.path / "graph.json").exists(),

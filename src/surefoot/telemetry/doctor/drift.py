@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,8 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.reader import RecordTable, load_curves
+from surefoot.telemetry.reader import load_curves
+from surefoot.telemetry.record_table import update_row
 
 # The standard deviation of a normal distribution is 1.4826 times its median absolute deviation.
 _MAD_TO_SIGMA = 1.4826
@@ -43,18 +47,42 @@ class MetricDrift:
     worst_update: int
     worst_value: float
     rows: np.ndarray
-    """The distance of every update."""
+    """The distance of each of the last updates, at most `MOST_ROWS`; NaN where an update does not have the metric."""
+
+
+# Updates of which the distances are kept, and of which a baseline's median is taken: enough for a plot, whatever the file's size.
+MOST_ROWS = 10_000
 
 
 def levels(path: Path | str) -> dict[str, BaselineLevel]:
     """Return the levels of a baseline: a record or log, or one JSON object of numbers (keys may begin with `baseline_`)."""
     if (numbers := _one_object(Path(path))) is not None:
         return {name: _level(np.array([x])) for name, x in numbers.items()}
-    table = load_curves(path).updates
-    if not len(table):
+    sample = _Sample()
+    load_curves(path, take=lambda update, _: sample.add(update_row(update)))
+    if not sample.rows:
         raise TelemetryError(f"the baseline {path} has no updates; pass a record, a log, or a JSON object of numbers")
-    known = {name: column[np.isfinite(column)] for name, column in table.columns.items() if is_metric(name)}
-    return {name: _level(values) for name, values in known.items() if len(values)}
+    values: dict[str, list[float]] = {}
+    for row in sample.rows:
+        for name, x in row.items():
+            if x is not None and is_metric(name):
+                values.setdefault(name, []).append(x)
+    return {name: _level(np.array(numbers)) for name, numbers in values.items()}
+
+
+class _Sample:
+    """Rows at equal distances, at most `MOST_ROWS`: every row, then every second one, then every fourth."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, float | None]] = []
+        self._count, self._stride = 0, 1
+
+    def add(self, row: dict[str, float | None]) -> None:
+        if self._count % self._stride == 0:
+            self.rows.append(row)
+            if len(self.rows) > MOST_ROWS:
+                self.rows, self._stride = self.rows[::2], 2 * self._stride
+        self._count += 1
 
 
 def is_metric(name: str) -> bool:
@@ -64,28 +92,33 @@ def is_metric(name: str) -> bool:
     )
 
 
-def drift(updates: RecordTable, baseline: dict[str, BaselineLevel]) -> list[MetricDrift]:
-    """Return the drift of every metric that both have, the largest first."""
-    drifts: list[MetricDrift] = []
-    for name, level in baseline.items():
-        column = updates[name]
-        known = np.flatnonzero(np.isfinite(column))
-        if not len(known):
-            continue
-        rows = (column - level.median) / level.scale
-        worst = known[np.argmax(np.abs(rows[known]))]
-        drifts.append(
-            MetricDrift(
-                name=name,
-                level=level,
-                latest=float(rows[known[-1]]),
-                worst=float(rows[worst]),
-                worst_update=int(updates.updates[worst]),
-                worst_value=float(column[worst]),
-                rows=rows,
-            )
-        )
-    return sorted(drifts, key=lambda each: -abs(each.worst))
+class DriftMeter:
+    """Take updates one by one; measure how far each metric that the baseline has is from it."""
+
+    def __init__(self, baseline: dict[str, BaselineLevel]) -> None:
+        self._baseline = baseline
+        self._rows = {name: deque[float](maxlen=MOST_ROWS) for name in baseline}
+        self._worst: dict[str, tuple[float, int, float]] = {}
+        self._latest: dict[str, float] = {}
+
+    def add(self, update: int, row: Mapping[str, float | None]) -> None:
+        """Take the numbers of one update."""
+        for name, level in self._baseline.items():
+            x = row.get(name)
+            distance = math.nan if x is None else (x - level.median) / level.scale
+            self._rows[name].append(distance)
+            if x is not None and math.isfinite(x):
+                self._latest[name] = distance
+                if name not in self._worst or abs(distance) > abs(self._worst[name][0]):
+                    self._worst[name] = (distance, update, x)
+
+    def drifts(self) -> list[MetricDrift]:
+        """Return the drift of every metric that both have, the largest first."""
+        drifts = [
+            MetricDrift(name, self._baseline[name], self._latest[name], *worst, np.array(self._rows[name]))
+            for name, worst in self._worst.items()
+        ]
+        return sorted(drifts, key=lambda each: -abs(each.worst))
 
 
 def _level(values: np.ndarray) -> BaselineLevel:

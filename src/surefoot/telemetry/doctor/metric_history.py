@@ -65,6 +65,10 @@ class MetricHistory:
         """How many of the last updates in a row had exactly the numbers of an earlier one."""
         self._rows: deque[dict[str, float]] = deque(maxlen=HISTORY)
         self._highs: deque[dict[str, float]] = deque(maxlen=HISTORY)
+        self._knobs: dict[str, Any] = {}
+        """Settings by name: every update needs the same ones."""
+        self._windows: dict[tuple[str, int], np.ndarray] = {}
+        """Results of `last` since the last update: several rules need the same."""
         self._measured: dict[str, deque[float]] = {name: deque(maxlen=4) for name in SAMPLED}
         self._first: dict[str, float] = {}
         self._fingerprints: dict[int, None] = {}
@@ -83,7 +87,7 @@ class MetricHistory:
         match record:
             case HeaderRecord():
                 self.config, self.total_steps, self.env = record.config, record.total_steps, record.env
-                self.end, self._updated_at = None, None
+                self.end, self._updated_at, self._knobs = None, None, {}
             case UpdateRecord():
                 self._add_update(record)
             case EpisodeRecord():
@@ -109,9 +113,11 @@ class MetricHistory:
 
     def last(self, name: str, n: int) -> np.ndarray:
         """Return a number's values in the last n update records, [≤ n], without NaN."""
-        rows = islice(reversed(self._rows), n)
-        values = [x for row in rows if not math.isnan(x := row.get(name, math.nan))]
-        return np.array(values[::-1], np.float64)
+        if (name, n) not in self._windows:
+            rows = islice(reversed(self._rows), n)
+            values = [x for row in rows if not math.isnan(x := row.get(name, math.nan))]
+            self._windows[name, n] = np.array(values[::-1], np.float64)
+        return self._windows[name, n]
 
     def measured(self, name: str, n: int) -> list[float]:
         """Return the last n measurements of a number that only some updates have."""
@@ -128,10 +134,11 @@ class MetricHistory:
 
     def knob(self, name: str) -> Any:
         """Return a setting of the run's config; None if it has none."""
-        for part in (self.config, *(self.config.get(key) for key in ("ppo", "net", "collect"))):
-            if isinstance(part, dict) and name in part:
-                return part[name]  # pyright: ignore[reportUnknownVariableType]  # config is any JSON that the run wrote
-        return None
+        if name not in self._knobs:
+            # Config is any JSON that the run wrote.
+            parts: list[Any] = [self.config, *(self.config.get(key) for key in ("ppo", "net", "collect"))]
+            self._knobs[name] = next((part[name] for part in parts if isinstance(part, dict) and name in part), None)
+        return self._knobs[name]
 
     @property
     def thriving(self) -> bool:
@@ -152,6 +159,7 @@ class MetricHistory:
             row["gap"] = record.t - self._updated_at
         self._updated_at = record.t
         self._rows.append(row)
+        self._windows.clear()
         self._highs.append({name: float(x) for name, x in record.m_max.items() if x is not None})
         for name, x in row.items():
             self._first.setdefault(name, x)

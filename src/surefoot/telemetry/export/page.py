@@ -16,7 +16,8 @@ from surefoot.telemetry.doctor.findings import patch_text, severity_rank
 from surefoot.telemetry.export.html import escape, style
 from surefoot.telemetry.export.run_facts import RunFacts, gather, number
 from surefoot.telemetry.files.rotation import is_being_written, live_file
-from surefoot.telemetry.reader import Curves, RecordTable, load_curves
+from surefoot.telemetry.reader import Curves, load_curves
+from surefoot.telemetry.record_table import RecordTable
 from surefoot.telemetry.schema import METRICS
 
 PANELS = (
@@ -206,7 +207,7 @@ def _summary(curves: Curves, facts: RunFacts, live: Path) -> list[str]:
             healthy = f"  (healthy {number(band[0])} to {number(band[1])})" if band else ""
             lines.append(f"  {name:<18} {number(values[-1])}{healthy}")
     if curves.problems:
-        lines.append(f"  {len(curves.problems)} unreadable lines, the first: {curves.problems[0]}")
+        lines.append(f"  {curves.unreadable} unreadable lines, the first: {curves.problems[0]}")
     lines.append(f"  record       {live}")
     return lines
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.telemetry.reader import Curves, RecordTable
+from surefoot.telemetry.reader import Curves
+from surefoot.telemetry.record_table import RecordTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

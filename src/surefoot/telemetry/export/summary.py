@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
+from surefoot.telemetry.doctor.drift import BaselineLevel, DriftMeter, MetricDrift, levels
 from surefoot.telemetry.doctor.findings import patch_text, severity_rank
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
-from surefoot.telemetry.reader import RecordTable, load_curves
+from surefoot.telemetry.reader import load_curves
+from surefoot.telemetry.record_table import update_row
+from surefoot.telemetry.schema import UpdateRecord
 
 SHOWN = (
     *("episodes.return_mean", "loss", "policy_loss", "value_loss", "entropy", "approx_kl", "kl_divergence"),
@@ -63,6 +66,9 @@ class RunSummary:
     extremes: dict[str, Extreme]
     findings: list[dict[str, Any]]
     unreadable: list[str]
+    """The first of the lines that could not be read."""
+    unreadable_lines: int
+    """All of them."""
     drift: list[MetricDrift]
 
     def part(self, names: tuple[str, ...]) -> dict[str, float]:
@@ -93,6 +99,7 @@ class RunSummary:
             "anneal": anneal,
             "findings": self.findings,
             "unreadable": self.unreadable,
+            "unreadable_lines": self.unreadable_lines,
             "baseline_drift": {
                 d.name: {
                     "baseline": d.level.median,
@@ -109,41 +116,72 @@ class RunSummary:
 
 
 def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int | None = None) -> RunSummary:
-    """Return the summary of a run directory, record or log; `last` limits it to that many update lines at the end."""
-    curves = load_curves(path)
-    table = curves.updates
+    """Return the summary of a run directory, record or log; `last` limits it to that many update lines at the end.
+
+    Updates are folded as they are read: memory does not grow with the file.
+    """
+    fold = _Fold(levels(baseline) if baseline is not None else {})
     if last:
-        columns = {name: column[-last:] for name, column in table.columns.items()}
-        clocks = {name: getattr(table, name)[-last:] for name in ("env_steps", "updates", "t", "elapsed")}
-        table = RecordTable(**clocks, columns=columns)
+        waiting: deque[tuple[UpdateRecord, float]] = deque(maxlen=last)
+        curves = load_curves(path, take=lambda update, elapsed: waiting.append((update, elapsed)))
+        for update, elapsed in waiting:
+            fold.add(update, elapsed)
+    else:
+        curves = load_curves(path, take=fold.add)
     facts = gather(curves, running=is_being_written(Path(path)))
-    some = len(table) > 0
-    names = [n for n in table.columns if not n.endswith((".min", ".max")) and not n.startswith("nonfinite.")]
-    shown = {n: x for n in names if np.isfinite(x := table[n]).any()}
+    (first, begin), (final, end) = fold.ends
     return RunSummary(
         run=facts.run or Path(path).name,
         env=facts.env,
         state=facts.state_text if curves.header else "a log of an older version",
-        rows=len(table),
-        updates=(int(table.updates[0]), int(table.updates[-1])) if some else (0, 0),
-        env_steps=(int(table.env_steps[0]), int(table.env_steps[-1])) if some else (0, 0),
-        seconds=float(table.elapsed[-1] - (table.elapsed[0] if last else 0.0)) if some else 0.0,
+        rows=fold.rows,
+        updates=(first.updates, final.updates) if first and final else (0, 0),
+        env_steps=(first.env_steps, final.env_steps) if first and final else (0, 0),
+        seconds=end - (begin if last else 0.0),
         labels=curves.labels,
-        latest={name: float(column[np.isfinite(column)][-1]) for name, column in shown.items()},
-        extremes={name: _extreme(table, name) for name in shown},
+        latest=fold.latest,
+        extremes=fold.extremes,
         findings=[
             {name: getattr(f, name) for name in _FINDING_FIELDS}
             for f in sorted(curves.findings, key=lambda f: (f.status, not f.primary, -severity_rank(f.severity)))
         ],
         unreadable=[str(problem) for problem in curves.problems],
-        drift=drift(table, levels(baseline)) if baseline is not None else [],
+        unreadable_lines=curves.unreadable,
+        drift=fold.meter.drifts(),
     )
 
 
-def _extreme(table: RecordTable, name: str) -> Extreme:
-    low, high = np.fmin(table[name], table[f"{name}.min"]), np.fmax(table[name], table[f"{name}.max"])
-    i, j = int(np.nanargmin(low)), int(np.nanargmax(high))
-    return Extreme(float(low[i]), int(table.updates[i]), float(high[j]), int(table.updates[j]))
+class _Fold:
+    """The first and last update, the latest value and the extremes of every number, and the drift."""
+
+    def __init__(self, baseline: dict[str, BaselineLevel]) -> None:
+        self.meter = DriftMeter(baseline)
+        self.rows = 0
+        self.ends: list[tuple[UpdateRecord | None, float]] = [(None, 0.0), (None, 0.0)]
+        self.latest: dict[str, float] = {}
+        self.extremes: dict[str, Extreme] = {}
+
+    def add(self, update: UpdateRecord, elapsed: float) -> None:
+        """Take one update and its running time."""
+        self.rows += 1
+        self.ends[1] = (update, elapsed)
+        if self.rows == 1:
+            self.ends[0] = (update, elapsed)
+        row, number = update_row(update), update.updates
+        self.meter.add(number, row)
+        for name, x in row.items():
+            if x is None or name.endswith((".min", ".max")) or name.startswith("nonfinite."):
+                continue
+            self.latest[name] = x
+            low, high = update.m_min.get(name), update.m_max.get(name)
+            low, high = x if low is None else min(low, x), x if high is None else max(high, x)
+            known = self.extremes.get(name)
+            if known is None:
+                self.extremes[name] = Extreme(low, number, high, number)
+            elif low < known.low or high > known.high:
+                lowest = (low, number) if low < known.low else (known.low, known.low_update)
+                highest = (high, number) if high > known.high else (known.high, known.high_update)
+                self.extremes[name] = Extreme(*lowest, *highest)
 
 
 def as_text(summary: RunSummary) -> str:
@@ -178,7 +216,7 @@ def as_text(summary: RunSummary) -> str:
         lines.append("Findings:")
         lines += [f"  {_finding_text(f)}" for f in summary.findings]
     if summary.unreadable:
-        lines.append(f"{len(summary.unreadable)} unreadable lines, the first: {summary.unreadable[0]}")
+        lines.append(f"{summary.unreadable_lines} unreadable lines, the first: {summary.unreadable[0]}")
     if summary.drift:
         lines.append("Baseline drift, in units of the baseline's spread (1.4826 MAD):")
     for d in [d for d in summary.drift if abs(d.worst) >= 1.0]:

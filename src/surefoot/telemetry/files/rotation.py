@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -60,6 +61,21 @@ def rotated_parts(live: Path) -> list[Path]:
 def open_part(part: Path) -> BinaryIO:
     """Open a part for reading, decompressed if it is compressed."""
     return cast(BinaryIO, gzip.open(part, "rb")) if part.suffix == ".gz" else part.open("rb")
+
+
+def refuse_later_version(part: Path) -> None:
+    """Raise `TelemetryError` if the file begins with a record of a later major version: none of its lines can be read."""
+    try:
+        with open_part(part) as file:
+            first = position(file.readline(_CHUNK))
+    except (OSError, EOFError, zlib.error):
+        return  # the reader reports it with its line
+    known, claimed = VERSION.partition(".")[0], first.v.partition(".")[0] if first else ""
+    if claimed.isdigit() and int(claimed) > int(known):
+        raise TelemetryError(
+            f"{part} has telemetry version {first.v if first else ''}; this version of surefoot reads {known}.x and 1.x: "
+            "read it with a newer one (`pip install -U surefoot`)"
+        )
 
 
 def open_locked(live: Path) -> int:

@@ -31,7 +31,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
     episodes: deque[tuple[int, float]] = deque(maxlen=1000)
     open_findings: dict[str, FindingRecord] = {}
     try:
-        for record in read_records(run.path):
+        for record in read_records(run.path, skip=("episode", "minibatch")):
             match record:
                 case HeaderRecord():
                     row["env"], row["state"] = record.env, "running"

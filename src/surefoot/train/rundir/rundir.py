@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,12 +84,22 @@ def _resume_command(path: Path) -> str:
     return f"surefoot resume {path}"
 
 
+def valid_name(name: str) -> str:
+    """Return the name of a run in Unicode's composed form (NFC), so that it is the same on every file system."""
+    name = unicodedata.normalize("NFC", name)
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise RunError(
+            f"{name[:60]!r} is not a valid name for a run; use letters and digits of any script, dots, dashes and underscores"
+        )
+    # File systems allow 255 bytes; a search adds to the names of its trials.
+    if (size := len(name.encode())) > 200:
+        raise RunError(f"{name[:40]!r}… has {size} bytes; the name of a run has at most 200")
+    return name
+
+
 def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
     """Create the directory of a new run: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it exists."""
-    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
-        raise RunError(
-            f"{name!r} is not a valid name for a run; use ASCII letters, digits, dots, dashes and underscores"
-        )
+    name = None if name is None else valid_name(name)
     base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', short_name(env))}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     # mkdir fails if the directory exists, so two runs that start in the same second get different names.
     for number in range(1, 1000):

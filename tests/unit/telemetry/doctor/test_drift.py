@@ -4,20 +4,14 @@ import numpy as np
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.doctor.drift import BaselineLevel, drift, is_metric, levels
-from surefoot.telemetry.reader import RecordTable, load_curves
+from surefoot.telemetry.doctor.drift import MOST_ROWS, BaselineLevel, DriftMeter, MetricDrift, is_metric, levels
 
 
-def table(**columns: list[float]) -> RecordTable:
-    rows = len(next(iter(columns.values())))
-    clock = np.arange(1, rows + 1)
-    return RecordTable(
-        env_steps=clock * 8,
-        updates=clock,
-        t=clock.astype(float),
-        elapsed=clock.astype(float),
-        columns={name: np.array(column, dtype=float) for name, column in columns.items()},
-    )
+def drift(baseline: dict[str, BaselineLevel], **columns: list[float]) -> list[MetricDrift]:
+    meter = DriftMeter(baseline)
+    for number, row in enumerate(zip(*columns.values(), strict=True), 1):
+        meter.add(number, dict(zip(columns, row, strict=True)))
+    return meter.drifts()
 
 
 def log(path: Path, values: list[float]) -> Path:
@@ -40,16 +34,14 @@ def test_one_wild_epoch_does_not_widen_the_unit(tmp_path: Path):
 
 
 def test_the_worst_and_the_latest_are_told():
-    (found,) = drift(table(loss=[3.0, 9.0, float("nan"), 4.0]), {"loss": BaselineLevel(3.0, 2.0)})
+    (found,) = drift({"loss": BaselineLevel(3.0, 2.0)}, loss=[3.0, 9.0, float("nan"), 4.0])
     assert (found.worst, found.worst_update, found.worst_value, found.latest) == (3.0, 2, 9.0, 0.5)
     np.testing.assert_array_equal(found.rows, [0.0, 3.0, np.nan, 0.5])
 
 
 def test_a_number_near_zero_makes_no_thousand_percent(tmp_path: Path):
     base = log(tmp_path / "base.jsonl", [-1e-9, 0.0, 1e-9])
-    (found,) = [
-        d for d in drift(load_curves(log(tmp_path / "new.jsonl", [3e-8])).updates, levels(base)) if d.name == "loss"
-    ]
+    (found,) = drift({"loss": levels(base)["loss"]}, loss=[3e-8])
     assert abs(found.worst) < 0.1
 
 
@@ -66,7 +58,7 @@ def test_clocks_and_ids_do_not_drift():
 def test_a_baseline_may_be_one_object(tmp_path: Path):
     file = tmp_path / "baseline.json"
     file.write_text('{"baseline_reward_mean": -0.2, "baseline_sample_count": 2, "note": "golden"}')
-    found = drift(table(baseline_reward_mean=[-0.2, -0.3]), levels(file))
+    found = drift(levels(file), baseline_reward_mean=[-0.2, -0.3])
     assert [d.name for d in found] == ["baseline_reward_mean"]
     assert found[0].worst == pytest.approx(-0.1 / 2e-4)
 
@@ -77,3 +69,11 @@ def test_a_baseline_without_numbers_is_refused(tmp_path: Path, text: str):
     file.write_text(text)
     with pytest.raises(TelemetryError, match="baseline"):
         levels(file)
+
+
+def test_memory_does_not_grow_with_the_baseline_or_the_log(tmp_path: Path):
+    many = MOST_ROWS + 1000
+    found = drift({"loss": BaselineLevel(0.0, 1.0)}, loss=[5.0, *[1.0] * many])
+    assert (found[0].worst, found[0].worst_update, len(found[0].rows)) == (5.0, 1, MOST_ROWS)
+    level = levels(log(tmp_path / "base.jsonl", list(range(many))))["loss"]
+    assert level.median == pytest.approx(many / 2, rel=0.001)

@@ -28,10 +28,21 @@ def test_two_runs_of_the_same_second_do_not_share_a_directory(tmp_path, monkeypa
     assert names == ["E-v0-20260101-000000-s0", "E-v0-20260101-000000-s0-2", "E-v0-20260101-000000-s0-3"]
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "a b", "x" * 200])
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "a b", "a\nb", "😀"])
 def test_a_name_that_is_a_path_is_refused(tmp_path, name):
     with pytest.raises(RunError, match="not a valid name for a run"):
         new_run_dir("E-v0", 0, root=tmp_path, name=name)
+
+
+def test_a_name_may_use_any_script_and_has_one_form(tmp_path):
+    assert new_run_dir("E-v0", 0, root=tmp_path, name="été-試験-2").name == "été-試験-2"
+    decomposed = "e\N{COMBINING ACUTE ACCENT}te\N{COMBINING ACUTE ACCENT}"
+    assert new_run_dir("E-v0", 0, root=tmp_path, name=decomposed).name == "\u00e9t\u00e9"
+
+
+def test_a_name_that_is_too_long_is_cited_in_part_with_the_limit(tmp_path):
+    with pytest.raises(RunError, match=r"^'x{40}'… has 250 bytes; the name of a run has at most 200$"):
+        new_run_dir("E-v0", 0, root=tmp_path, name="x" * 250)
 
 
 def test_a_named_run_is_not_written_over(tmp_path):

@@ -63,8 +63,9 @@ class ValidateArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.telemetry.doctor.drift import drift, levels
+        from surefoot.telemetry.doctor.drift import DriftMeter, levels
         from surefoot.telemetry.reader import load_curves
+        from surefoot.telemetry.record_table import update_row
         from surefoot.telemetry.validate import validate, validate_lines
 
         if not self.files:
@@ -82,7 +83,9 @@ class ValidateArgs:
             level = levels(self.baseline)
             for name in self.files:
                 if name != "-":
-                    drifts[name] = drift(load_curves(record_of(name)).updates, level)
+                    meter = DriftMeter(level)
+                    load_curves(record_of(name), take=lambda u, _, meter=meter: meter.add(u.updates, update_row(u)))
+                    drifts[name] = meter.drifts()
         far = {
             n: [d.name for d in ds if self.drift is not None and abs(d.worst) > self.drift] for n, ds in drifts.items()
         }

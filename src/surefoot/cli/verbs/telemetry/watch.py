@@ -16,7 +16,7 @@ from surefoot.cli.usage import as_usage
 from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.doctor.alerts import Alerts
+    from surefoot.telemetry.doctor.alerts import AlertRule, Alerts
     from surefoot.telemetry.doctor.webhook import Webhook
     from surefoot.telemetry.follow import Follow
     from surefoot.telemetry.schema import UpdateRecord
@@ -30,7 +30,7 @@ class WatchArgs:
     """Follow a run while it trains and print an alert when a metric passes a threshold, and again when it recovers.
 
         surefoot telemetry watch walk --rule 'approx_kl>0.05' --rule 'entropy<0.1:3:error'
-        surefoot telemetry watch walk --rules rules.yaml --exit-on error --webhook http://127.0.0.1:9000/alerts
+        surefoot telemetry watch walk --rule rules.yaml --exit-on error --webhook http://127.0.0.1:9000/alerts
 
     You can start it before the run. It waits for incomplete lines and survives rotation, truncation and resuming. It exits
     when the run ends, with --exit-on, or with Ctrl-C; an alert alone does not end it.
@@ -48,11 +48,9 @@ class WatchArgs:
 
     run_name: RunName
     """The directory or name of a run, or an .ndjson or .jsonl file; it need not exist yet."""
-    rules: Path | None = None
-    """YAML or JSON file of rules."""
     rule: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="RULE")] = ()
-    """One rule; repeatable: 'approx_kl>0.05'; 'entropy<0.1:3' after three updates in a row; 'loss>10:1:error' with a severity;
-    'queue_conflict_events<25 when data_mode=rollout,mixed' for lines with one of these labels."""
+    """One rule, or a YAML or JSON file of rules; repeatable: 'approx_kl>0.05'; 'entropy<0.1:3' after three updates in a row;
+    'loss>10:1:error' with a severity; 'queue_conflict_events<25 when data_mode=rollout,mixed' for lines with these labels."""
     exit_on: Literal["never", "info", "warn", "error", "fatal"] = "never"
     """Exit with code 1 at the first alert of this severity or a higher one."""
     webhook: str | None = None
@@ -66,12 +64,11 @@ class WatchArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.telemetry.doctor.alerts import Alerts, parse_rule, read_rules
+        from surefoot.telemetry.doctor.alerts import Alerts
         from surefoot.telemetry.doctor.webhook import Webhook
         from surefoot.telemetry.follow import Follow
 
-        rules = read_rules(self.rules) if self.rules else []
-        alerts = Alerts(rules + [parse_rule(text) for text in self.rule])
+        alerts = Alerts([rule for text in self.rule for rule in _rules(text)])
         with as_usage():
             hook = Webhook(self.webhook) if self.webhook else None
         try:
@@ -132,6 +129,14 @@ class WatchArgs:
 
     def _say(self, text: str, plain: dict[str, Any]) -> None:
         print(json.dumps(plain) if self.as_json else f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def _rules(text: str) -> list[AlertRule]:
+    """Return the rules of a value of --rule: a rule, or a file of rules."""
+    from surefoot.telemetry.doctor.alerts import parse_rule, read_rules
+
+    path = Path(text)
+    return read_rules(path) if path.suffix in (".yaml", ".yml", ".json") or path.is_file() else [parse_rule(text)]
 
 
 def update_line(update: UpdateRecord) -> str:
