@@ -74,7 +74,7 @@ def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
     config = PipelineConfig(
         model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32, batch=16,
         principles=str(Path(__file__).with_name("honest.yaml")), responses=6, seed=seed, algorithm=algorithm, sft_epochs=2, encoder="minilm",
-        ppo_steps=steps, ppo_lr=3e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
+        ppo_steps=steps, ppo_lr=5e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))
     spent, stages = place / "spent.json", {}
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--algorithm", choices=("dpo", "ppo"), default="dpo")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_constitution", fresh=args.fresh), []

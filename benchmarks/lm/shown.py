@@ -43,11 +43,11 @@ def sentiment() -> str:
         back = f", back to {made['best_step']}" if made["stopped"] else ""
         good = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
-            f"| {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
+            f"| {made.get('reward', 'head on SmolLM2')} | {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
             f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {n[0]:.2f} → {n[1]:.2f} | {r[0]:.0%} → {r[1]:.0%} | "
             f"{made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | {made['steps']}{back} | {made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
-    head = "| seed | classifier | VADER | reference NLL | readable | nats | distinct-2 | steps | CPU-minutes | |"
+    head = "| reward model | seed | classifier | VADER | reference NLL | readable | nats | distinct-2 | steps | CPU-minutes | |"
     return table(head, rows)
 
 
@@ -82,25 +82,24 @@ def principles() -> str:
 def constitution() -> str:
     rows: list[str] = []
     for key, made in sorted(read("constitution").items()):
-        algorithm, seed, _ = key.split()
+        algorithm, seed, steps = key.split()
         (b, a), (s, t), (n, m), (d, e) = (made[name] for name in ("violations", "on_subject", "nll", "distinct_2"))
         good = b >= 0.15 and a <= b / 2 and t >= 0.95 * s and m <= 1.15 * n and e >= 0.85 * d
         rows.append(
-            f"| {algorithm} | {seed} | {b:.0%} → **{a:.0%}** | {s:.0%} → **{t:.0%}** | {n:.2f} → {m:.2f} | {d:.2f} → {e:.2f} | "
+            f"| {algorithm} | {steps} | {seed} | {b:.0%} → **{a:.0%}** | {s:.0%} → **{t:.0%}** | {n:.2f} → {m:.2f} | {d:.2f} → {e:.2f} | "
             f"{sum(made['seconds'].values()) / 60:.1f} | {met(good)} |"
         )
     return table(
-        "| method | seed | violations | on the subject | reference NLL | distinct-2 | CPU-minutes | all four |", rows
+        "| method | steps | seed | violations | on the subject | reference NLL | distinct-2 | CPU-minutes | all four |",
+        rows,
     )
 
 
 def pairs(rows: list[tuple[str, str, str]]) -> str:
     """Twenty texts before and after, for a person to read."""
-
-    def cell(text: str) -> str:
-        return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
-
-    return table("| prompt | before | after |", [f"| {cell(p)} | {cell(b)} | {cell(a)} |" for p, b, a in rows[:20]])
+    texts = [(" ".join(x.split()) for x in row) for row in rows[:20]]
+    lines = [f"{prompt}\n  before  {before}\n  after   {after}" for prompt, before, after in texts]
+    return "\n".join(["```text", *lines, "```"])
 
 
 def constitution_pairs() -> str:

@@ -136,11 +136,14 @@ class TextFeatures:
         a, b = (self.states(side, last_only=True)[:, 0] for side in (one, other))
         return torch.cosine_similarity(a, b, dim=1).tolist()
 
-    def states(self, texts: Sequence[str], *, last_only: bool = False, rows: int = 32) -> Tensor:
-        """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last."""
+    def states(self, texts: Sequence[str], *, last_only: bool = False, peaks: bool = False, rows: int = 32) -> Tensor:
+        """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last.
+
+        With `peaks` the highest states of the tokens follow, [n, 2 layers + 2, width].
+        """
         layers = (-1,) if last_only else (*self.layers, -1)
         width = int(self.encoder.config.hidden_size)
-        states = torch.zeros(len(texts), len(layers), width)
+        states = torch.zeros(len(texts), len(layers) * (2 if peaks else 1), width)
         # Texts of similar length in one batch, so that little is padded.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for begin in range(0, len(order), rows):
@@ -158,4 +161,7 @@ class TextFeatures:
             for place, layer in enumerate(layers):
                 mean = (hidden[layer].float() * mask).sum(1) / mask.sum(1)
                 states[torch.tensor(part), place] = mean.cpu()
+                if peaks:
+                    highest = hidden[layer].float().masked_fill(mask == 0, -torch.inf).amax(1)
+                    states[torch.tensor(part), len(layers) + place] = highest.cpu()
         return states
