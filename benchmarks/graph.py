@@ -48,7 +48,6 @@ from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live_values import Live
 from surefoot.graph.run.queues import QueueEngine
 from surefoot.graph.runtime.tools import (
-    ChosenTool,
     QueryEncoderNode,
     QuerySourceNode,
     ToolBoxNode,
@@ -382,13 +381,13 @@ def nearest(seed: int) -> dict[str, float]:
     """Questions answered by the tool whose description is nearest."""
     with tempfile.TemporaryDirectory() as folder:
         encode, runner = QueryEncoderNode(), ToolRunnerNode()
-        asked = QuerySourceNode(seed=seed).asked
+        asked = QuerySourceNode(seed=seed).questions
         vectors, encoder = encode(asked)
         tools = ToolBoxNode(into=folder)(encoder)
         names = [tool.name for tool in tools.box]
         described = encoder.encode([tool.description for tool in tools.box])
-        picks = [ChosenTool(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
-        right = [is_right(q, ran) for q, ran in zip(asked, runner(asked, picks, tools), strict=True)]
+        picks = [names[int((described @ x).argmax())] for x in vectors]
+        right = [is_right(q, ran) for q, ran in zip(asked, runner.run(asked, picks, tools), strict=True)]
     return {"mean": sum(right) / len(right)}
 
 
@@ -401,7 +400,7 @@ def examined(seed: int, steps: int = 0) -> dict[str, float]:
         program.run()
         nodes = program.nodes
         held_out, encoder = nodes["queries"].held_out, nodes["encoder"].encoder
-        right, nearest = nodes["exam"].examine(held_out, encoder, nodes["policy"].chooser)
+        right, nearest = nodes["exam"].examine(held_out, encoder, nodes["policy"].agent)
     return {"mean": right, "nearest": nearest, "questions": len(held_out)}
 
 
