@@ -62,10 +62,10 @@ def prompts() -> tuple[list[str], list[str]]:
     return made[0], made[1]
 
 
-def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
+def run(seed: int, algorithm: str, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     train, held = prompts()
-    place = cache_root() / "benchmarks" / f"lm-constitution-{algorithm}-{seed}-{steps}"
+    place = cache_root() / "benchmarks" / f"lm-constitution-{algorithm}-{seed}-{steps}-{lr:g}"
     place.mkdir(parents=True, exist_ok=True)
     (place / "train.txt").write_text("\n".join(train))
     (place / "held.txt").write_text("\n".join(held))
@@ -74,7 +74,7 @@ def run(seed: int, algorithm: str, steps: int) -> dict[str, Any]:
     config = PipelineConfig(
         model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32, batch=16,
         principles=str(Path(__file__).with_name("honest.yaml")), responses=6, seed=seed, algorithm=algorithm, sft_epochs=2, encoder="minilm",
-        ppo_steps=steps, ppo_lr=5e-4 if algorithm == "dpo" else 1e-3, ppo=learn,
+        ppo_steps=steps, ppo_lr=lr, ppo=learn,
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))
     spent, stages = place / "spent.json", {}
@@ -127,13 +127,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--algorithm", choices=("dpo", "ppo"), default="dpo")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_constitution", fresh=args.fresh), []
     for seed in range(args.first, args.first + args.seeds):
-        key = f"{args.algorithm} {seed} {args.steps}"
-        made = kept.get(key, lambda seed=seed: run(seed, args.algorithm, args.steps))
+        key = f"{args.algorithm} {seed} {args.steps}" + ("" if args.lr == 3e-4 else f" {args.lr:g}")
+        made = kept.get(key, lambda seed=seed: run(seed, args.algorithm, args.steps, args.lr))
         pairs = [f"{made[name][0]:.3g} → {made[name][1]:.3g}" for name in bars(made)]
         spent = sum(made["seconds"].values())  # of all processes, where it was stopped in between
         rows.append([seed, *pairs, spent, "yes" if all(bars(made).values()) else "NO"])

@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 14] [--fluency 0.03] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 16] [--fluency 0.05] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -20,6 +20,8 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.reward_fit import train_reward_model
+from surefoot.lm.rewards.reward_model import BackboneReward
 from surefoot.lm.rewards.rewards import distinct
 from surefoot.lm.rewards.text_features import TextFeatures
 from surefoot.lm.rewards.text_reward import TextReward
@@ -30,7 +32,7 @@ from surefoot.lm.training import LMStep, LMTraining
 ASK = "Write one sentence of a film review. It begins with: {}"
 
 
-def run(seed: int, steps: int, lr: float, fluency: float, beta: float = 0.025) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
@@ -43,9 +45,13 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float = 0.025) -
     speech = Speech(tokenizer, backbone.model)
     good, bad = sentences("A")
     pairs = [PreferencePair(ASK.format("the film"), g, b) for g, b in zip(good[:120], bad[:120], strict=True)]
-    # What `surefoot lm reward --model minilm` fits.
-    reward = TextReward(TextFeatures("minilm"))
-    fit = reward.fit(pairs, seed=seed)
+    if kind == "minilm":  # what `surefoot lm reward --model minilm` fits
+        reward = TextReward(TextFeatures("minilm"))
+        accuracy = reward.fit(pairs, seed=seed).accuracy
+    else:
+        reward = BackboneReward(backbone)
+        fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
+        accuracy = fit.final_accuracy
     classify, readable = classifier(), judges.readable()
 
     def judge(responses: list[str]) -> list[float]:
@@ -78,13 +84,13 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float = 0.025) -
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-text-{seed}-{steps}-{lr:g}-{fluency:g}-{beta:g}", training, row)
+    curve, earlier = common.go_on(f"lm-sentiment-{kind}-{seed}-{steps}-{lr:g}-{fluency:g}-{beta:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
         "earlier_seconds": earlier,
-        "reward": "minilm",
-        "reward_accuracy": fit.accuracy,
+        "reward": kind,
+        "reward_accuracy": accuracy,
         "classifier_accuracy": classify.accuracy,
         "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],
         "vader": [float(np.mean(before["vader"])), float(np.mean(after["vader"]))],
@@ -107,15 +113,17 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float = 0.025) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=14)
+    parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--fluency", type=float, default=0.05, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--beta", type=float, default=0.04)
+    parser.add_argument("--reward", choices=("head", "minilm"), default="head", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in range(args.seeds):
-        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}"
-        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency))
+        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + ("" if args.reward == "head" else " minilm")
+        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward))
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         met = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]

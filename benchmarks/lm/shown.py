@@ -43,7 +43,7 @@ def sentiment() -> str:
         back = f", back to {made['best_step']}" if made["stopped"] else ""
         good = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
-            f"| {made.get('reward', 'head on SmolLM2')} | {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
+            f"| {'minilm' if made.get('reward') == 'minilm' else 'head on SmolLM2'} | {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
             f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {n[0]:.2f} → {n[1]:.2f} | {r[0]:.0%} → {r[1]:.0%} | "
             f"{made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | {made['steps']}{back} | {made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
@@ -82,7 +82,7 @@ def principles() -> str:
 def constitution() -> str:
     rows: list[str] = []
     for key, made in sorted(read("constitution").items()):
-        algorithm, seed, steps = key.split()
+        algorithm, seed, steps = key.split()[:3]
         (b, a), (s, t), (n, m), (d, e) = (made[name] for name in ("violations", "on_subject", "nll", "distinct_2"))
         good = b >= 0.15 and a <= b / 2 and t >= 0.95 * s and m <= 1.15 * n and e >= 0.85 * d
         rows.append(
@@ -103,7 +103,8 @@ def pairs(rows: list[tuple[str, str, str]]) -> str:
 
 
 def constitution_pairs() -> str:
-    runs = sorted(read("constitution").items())
+    # Of the longest run: what the policy has become.
+    runs = sorted(read("constitution").items(), key=lambda run: (-int(run[0].split()[2]), run[0]))
     return pairs([(a["prompt"], a["before"], a["after"]) for a in runs[0][1]["answers"][::4]]) if runs else NOT_YET
 
 
