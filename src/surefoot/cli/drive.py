@@ -168,7 +168,9 @@ def print_longer(spec: RunSpec) -> None:
     trained = -(-asked // rollout) * rollout
     if trained > 1.1 * asked:
         size = f"a rollout is {spec.ppo.envs} envs × {spec.ppo.rollout_steps:,} steps"
-        message = f"this run trains {trained:,} steps instead of {asked:,}: {size}; --set n_steps=N makes it shorter"
+        message = (
+            f"this run trains {trained:,} steps instead of {asked:,}: {size}; --set rollout_steps=N makes it shorter"
+        )
         print(message, file=sys.stderr)
 
 
