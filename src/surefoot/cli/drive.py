@@ -67,6 +67,8 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     if recovering.run.recorder.path is not None:
         write_report(recovering.run.directory.path, recovering.run.directory.report)
     screen.close(ending)
+    for verdict in recovering.verdicts:
+        print(f"doctor: {verdict}")
     return 1 if recovering.stop_reason else 0
 
 
