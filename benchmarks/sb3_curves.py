@@ -3,6 +3,7 @@
 python benchmarks/sb3_curves.py                                what is missing; `benchmarks/peers.py sb3` makes the peer
 python benchmarks/sb3_curves.py --only CartPole-v1 --seeds 3   some of it
 python benchmarks/sb3_curves.py --side surefoot --again        ours anew
+python benchmarks/sb3_curves.py --shares                       how much of our CPU time is the env's own
 The script is benchmarks/workloads/sb3_curve.py; for Surefoot `stable_baselines3` is replaced by `surefoot.sb3` in it. Each seed
 is a process with one thread. A run that is in the results is not repeated, so the program can be stopped and started again.
 """
@@ -27,6 +28,7 @@ from peers import PEERS
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE / "workloads" / "sb3_curve.py"
 RESULTS = HERE / "results" / "sb3_curves.json"
+SHARES = HERE / "results" / "sb3_env_shares.json"
 STEPS = {
     "CartPole-v1": 100_000,
     "Acrobot-v1": 100_000,
@@ -41,8 +43,8 @@ SIDES = ("sb3", "surefoot")
 ALPHA = 0.05
 
 
-def run(task: str, seed: int, side: str, wrap: list[str]) -> dict[str, Any]:
-    """Return {"cpu_seconds", "curve"} of one seed."""
+def run(task: str, seed: int, side: str, wrap: list[str], share: bool = False) -> dict[str, Any]:
+    """Return {"cpu_seconds", "curve"} of one seed, or {"share", "steps"} of the env."""
     with tempfile.TemporaryDirectory() as folder:
         script, result = Path(folder) / "script.py", Path(folder) / "result.json"
         text = SCRIPT.read_text()
@@ -50,6 +52,8 @@ def run(task: str, seed: int, side: str, wrap: list[str]) -> dict[str, Any]:
         python = PEERS["sb3"].python if side == "sb3" else Path(sys.executable)
         threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         command = [*wrap, str(python), str(script), task, str(seed), str(result)]
+        if share:
+            command = [*wrap, str(python), str(HERE / "workloads/sb3_env_share.py"), str(script), task, str(result)]
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **threads})
         return json.loads(result.read_text())
 
@@ -97,9 +101,10 @@ def table(results: dict[str, Any]) -> str:
             raw[task, q] = p_value(theirs, ours)
     corrected = holm(raw)
     rows = [
-        "| task, steps | seeds SB3, ours | | 1/4 | 2/4 | 3/4 | end | CPU-s of `learn` | ratio |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| task, steps | seeds SB3, ours | | 1/4 | 2/4 | 3/4 | end | CPU-s of `learn` | ratio | env's share |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    shares = json.loads(SHARES.read_text()) if SHARES.exists() else {}
     for task, sides in quarters.items():
         seconds = {s: statistics.median(r["cpu_seconds"] for r in results[task][s].values()) for s in SIDES}
         for side in SIDES:
@@ -109,11 +114,17 @@ def table(results: dict[str, Any]) -> str:
                 f"{task}, {STEPS[task]:,} | {len(sides['sb3'])}, {len(sides['surefoot'])}" if side == "sb3" else " | "
             )
             ratio = "" if side == "sb3" else f"**{seconds['sb3'] / seconds['surefoot']:.1f} ×**"
-            name = "SB3" if side == "sb3" else "ours"
-            rows.append(f"| {head} | {name} | {' | '.join(cells)} | {seconds[side]:.1f} | {ratio} |")
+            name, of_env = ("SB3", "") if side == "sb3" else ("ours", _share(shares.get(task)))
+            rows.append(f"| {head} | {name} | {' | '.join(cells)} | {seconds[side]:.1f} | {ratio} | {of_env} |")
         ps = " | ".join(f"{corrected[task, q]:.2f}" for q in range(4))
-        rows.append(f"| | | p | {ps} | | |")
+        rows.append(f"| | | p | {ps} | | | |")
     return "\n".join(rows)
+
+
+def _share(measured: dict[str, Any] | None) -> str:
+    if measured is None:
+        return "?"
+    return f"{measured['share']:.0%}" if measured["steps"] > 1000 else "built-in"
 
 
 def main() -> None:
@@ -125,7 +136,15 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="repeat runs that are in the results")
     parser.add_argument("--wrap", default="", help="command to start each process with, such as 'nice -n 5'")
     parser.add_argument("--table", action="store_true", help="run nothing")
+    parser.add_argument("--shares", action="store_true", help="measure the share of the env in our CPU time instead")
     args = parser.parse_args()
+    if args.shares:
+        for task in args.only:
+            shares = json.loads(SHARES.read_text()) if SHARES.exists() else {}
+            shares[task] = run(task, 0, "surefoot", shlex.split(args.wrap), share=True)
+            SHARES.write_text(json.dumps(shares, sort_keys=True, indent=1) + "\n")
+            print(task, shares[task], flush=True)
+        return
     finished: set[tuple[str, str, int]] = set()
     # Seeds first: whatever is finished can be compared.
     for seed in range(0 if args.table else args.seeds):

@@ -1,9 +1,10 @@
 """Run other people's SB3 scripts with the import changed only: `make sb3-scripts REPOSITORIES=DIR`.
 
 DIR/OWNER/NAME are copies of the repositories (never committed). Lines that import `stable_baselines3` or `sb3_contrib` are
-changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy; the numbers below make the scripts short.
-`--python` is an interpreter with Surefoot and with what the scripts import; `--page` writes the results to a page of the
-documentation.
+changed to `surefoot.sb3` and `surefoot.sb3_contrib` in all Python files of a copy. Every `learn` is cut to 2,000 steps from
+outside, and the numbers below make loops after the training short. A script runs if it ends with exit code 0 and `learn`
+of `surefoot.sb3` was called. `--python` is an interpreter with Surefoot and with what the scripts import. The results go to
+benchmarks/results/sb3_scripts.json and to docs/reference/sb3-scripts.md.
 """
 
 from __future__ import annotations
@@ -16,112 +17,42 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from workloads.sb3_script_list import LEFT_OUT, SB3, SCRIPTS, ZOO, ZOO_NOTES, Script
+
 IMPORTS = [
+    (re.compile(r"^(\s*)import (stable_baselines3)(?=\s*$)", re.M), r"\1import surefoot.sb3 as \2"),
     (re.compile(r"^(\s*)(from|import) stable_baselines3\b", re.M), r"\1\2 surefoot.sb3"),
     (re.compile(r"^(\s*)(from|import) sb3_contrib\b", re.M), r"\1\2 surefoot.sb3_contrib"),
 ]
 SHORTER = [
-    (re.compile(r"(total_timesteps=|\.learn\()(int\()?\d[\d_]*(\.\d*)?(e\d+)?(?(2)\))"), r"\g<1>2_000"),
     (re.compile(r"^(\s*)while True:", re.M), r"\1for _ in range(100):"),
     (re.compile(r"range\(1_?000\)"), "range(100)"),
 ]
-"""Applied to every script: training ends after 2,000 steps, loops of 1,000 rounds and endless ones after 100."""
-SB3 = "DLR-RM/stable-baselines3"
-HIGHWAY, ZOO = "Farama-Foundation/HighwayEnv", "DLR-RM/rl-baselines3-zoo"
-ROM = "the game's ROM is not free: RedGymEnv is replaced by an env with its methods"
+"""Applied to every script: loops of 1,000 rounds and endless ones end after 100."""
+STEPS = 2_000
+# Imported by every Python process with it on its path. Workers of a process pool (`python -c …`) train nothing.
+STARTER = """
+import os, sys
+if "-c" not in sys.orig_argv:
+    from surefoot.compat.sb3.ppo import PPO
+    learn = PPO.learn
 
+    def short(self, total_timesteps, *args, **kwargs):
+        result = learn(self, min(int(total_timesteps), STEPS), *args, **kwargs)
+        with open(os.environ["SB3_SCRIPT_LOG"], "a") as log:
+            log.write(f"{self.num_timesteps}\\n")
+        return result
 
-@dataclass(frozen=True)
-class Script:
-    """One script: where it is, how it is called, and what is changed in it besides `SHORTER`."""
-
-    repository: str
-    path: str
-    arguments: str = ""
-    smaller: dict[str, str] = field(default_factory=dict[str, str])
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    """Files that replace those of the repository."""
-    note: str = ""
-
-
-POKEMON_ENV = """
-import gymnasium as gym
-import numpy as np
-
-
-class RedGymEnv(gym.Env):
-    action_space = gym.spaces.Discrete(7)
-    observation_space = gym.spaces.Dict({
-        "screens": gym.spaces.Box(0, 255, (72, 80, 3), np.uint8), "health": gym.spaces.Box(0, 1),
-        "badges": gym.spaces.MultiBinary(8), "recent_actions": gym.spaces.MultiDiscrete([7] * 3),
-    })
-
-    def __init__(self, config):
-        self.max_steps, self.agent_stats, self.explore_map = config["max_steps"], [], np.zeros((8, 8), np.uint8)
-        self.current_event_flags_set, self.step_count = {}, 0
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        self.step_count = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        self.step_count += 1
-        self.agent_stats.append({"step": self.step_count})
-        return self.observation_space.sample(), 0.1, False, self.check_if_done(), {}
-
-    def check_if_done(self):
-        return self.step_count >= self.max_steps - 1
+    PPO.learn = short
 """
-STREAM = """
-import gymnasium as gym
-
-
-class StreamWrapper(gym.Wrapper):
-    def __init__(self, env, stream_metadata=None):
-        super().__init__(env)
-"""
-
-SCRIPTS = [
-    Script("utiasDSL/gym-pybullet-drones", "gym_pybullet_drones/examples/learn.py", "--gui False"),
-    Script(
-        "PWhiddy/PokemonRedExperiments",
-        "v2/baseline_fast_v2.py",
-        smaller={"2048 * 80": "512", "num_cpu = 64": "num_cpu = 4", "num_cpu*10000": "num_cpu"},
-        files={"v2/red_gym_env_v2.py": POKEMON_ENV, "v2/stream_agent_wrapper.py": STREAM},
-        note=ROM,
-    ),
-    Script(HIGHWAY, "scripts/sb3_highway_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(HIGHWAY, "scripts/sb3_racetracks_ppo.py", smaller={"n_cpu = 6": "n_cpu = 2", "range(10)": "range(1)"}),
-    Script(HIGHWAY, "scripts/sb3_racetrack_oval_ppo.py", smaller={"n_cpu = 8": "n_cpu = 2", "range(5)": "range(1)"}),
-    Script(
-        HIGHWAY,
-        "scripts/sb3_highway_ppo_transformer.py",
-        smaller={"n_cpu = 4": "n_cpu = 2", "2_000 * 1000": "2_000", "range(5)": "range(1)"},
-    ),
-    Script(
-        ZOO,
-        "train.py",
-        "--algo ppo --env CartPole-v1 -n 2000 --eval-freq 1000 --save-freq 1000 -f logs --vec-env subproc",
-    ),
-    Script(ZOO, "train.py", "--algo ppo --env Pendulum-v1 -n 5000 --eval-freq 2000 -f logs"),
-    Script(ZOO, "train.py", "--algo ppo_lstm --env CartPoleNoVel-v1 -n 2000 -f logs"),
-    Script(
-        "Farama-Foundation/PettingZoo",
-        "tutorials/SB3/connect_four/sb3_connect_four_action_mask.py",
-        smaller={"steps=20_480": "steps=2_000", "num_games=100, render": "num_games=5, render"},
-    ),
-    Script(
-        "Farama-Foundation/PettingZoo", "tutorials/SB3/kaz/sb3_kaz_vector.py", smaller={"steps=81_920": "steps=2_000"}
-    ),
-    Script("araffin/rl-tutorial-jnrr19", "1_getting_started.ipynb", smaller={"num_episodes=100": "num_episodes=5"}),
-    Script("Davido111200/ICV", "reinforcement/ppo.py"),
-    Script("pizzalawl/sciverse2025", "training/ppo/train_lunar_ppo.py", "2000"),
-    Script("lancerzhang/learn_RL", "BipedalWalker-v3-PPO-train.py"),
-]
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "sb3_scripts.json"
+"""What is not run keeps its result."""
+PAGE = ROOT / "docs" / "reference" / "sb3-scripts.md"
+LOGS: Path | None = None
+"""Folder for the output of the scripts."""
 
 
 def changed(text: str, smaller: dict[str, str]) -> str:
@@ -142,15 +73,19 @@ def notebook_code(text: str) -> str:
 
 
 def run(python: str, folder: Path, path: str, arguments: str, seconds: int) -> str:
-    """Return "" if a script ended with exit code 0, else the last line of its output."""
-    screens = {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "WANDB_MODE": "offline", "PYTHONPATH": str(folder)}
-    script = folder / path
+    """Return "" if a script ended with exit code 0 after it called `learn`, else the last line of its output."""
+    starter, log, script = folder / ".starter", folder / "steps.txt", folder / path
+    starter.mkdir()
+    (starter / "sitecustomize.py").write_text(STARTER.replace("STEPS", str(STEPS)))
+    # No screen: pictures are drawn to memory. No network: W&B writes to a folder.
+    screens = {"SDL_VIDEODRIVER": "dummy", "QT_QPA_PLATFORM": "offscreen", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
+    paths = {"PYTHONPATH": f"{starter}{os.pathsep}{folder}", "SB3_SCRIPT_LOG": str(log)}
     command = [python, "-W", "ignore", script.name, *arguments.split()]
     try:
         done = subprocess.run(
             command,
             cwd=script.parent,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **screens},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **screens, **paths},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -159,8 +94,11 @@ def run(python: str, folder: Path, path: str, arguments: str, seconds: int) -> s
         )
     except subprocess.TimeoutExpired:
         return f"not finished after {seconds} s"
-    (folder / "output.txt").write_text(done.stdout + done.stderr)
-    return "" if done.returncode == 0 else (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1][:300]
+    if LOGS is not None:
+        (LOGS / f"{script.stem}.log").write_text(done.stdout + done.stderr)
+    if done.returncode == 0:
+        return "" if log.exists() else "learn was not called"
+    return (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1][:300]
 
 
 def run_script(script: Script, python: str, repositories: Path, seconds: int) -> tuple[str, str]:
@@ -184,6 +122,7 @@ def run_script(script: Script, python: str, repositories: Path, seconds: int) ->
                 file.write_text(text)
         (folder / path).write_text(changed((folder / path).read_text(), script.smaller))
         for name, text in script.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
         return commit, run(python, folder, path, script.arguments, seconds)
 
@@ -229,31 +168,34 @@ def run_block(code: str, python: str, seconds: int) -> str:
     return error
 
 
-def page(title: str, results: dict[str, dict[str, list[str]]]) -> str:
+def page(results: dict[str, dict[str, list[str]]]) -> str:
     """Return the page of the documentation."""
-    parts = [f"# {title}", ""]
-    parts += [
-        "Written by `make sb3-scripts REPOSITORIES=DIR ARGS='--page docs/reference/sb3-scripts.md'`. In each script the lines",
-        "that import `stable_baselines3` or `sb3_contrib` are changed, and sizes: training ends after 2,000 steps, loops",
-        "of 1,000 rounds and endless ones after 100, and `benchmarks/sb3_scripts.py` lists smaller numbers of envs and games.",
-        "Entries of RL Zoo are trained for one rollout of 32 steps in one env.",
+    parts = [
+        "# Scripts for Stable-Baselines3",
+        "",
+        "`make sb3-scripts REPOSITORIES=DIR ARGS='--python …'` runs them and writes benchmarks/results/sb3_scripts.json and this",
+        f"page. Only lines that import `stable_baselines3` or `sb3_contrib` are changed. Each `learn` is cut to {STEPS:,} steps",
+        "from outside (a rollout is always completed), loops of 1,000 rounds and endless ones to 100, and",
+        "`benchmarks/workloads/sb3_script_list.py` lists smaller numbers of envs and games. A script runs if it ends with exit",
+        "code 0 and called `learn` of `surefoot.sb3`.",
+        "Entries of RL Zoo are trained for one rollout of 32 steps in one env, with their wrappers, policy and normalization.",
         "",
     ]
     for head_line, rows in results.items():
         good = sum(1 for row in rows.values() if not row[-1])
-        parts += [
-            f"## {head_line}",
-            "",
-            f"**{good} of {len(rows)} run.**",
-            "",
-            "| script | commit | result |",
-            "|---|---|---|",
-        ]
+        title = ["| script | commit | result |", "|---|---|---|"]
+        parts += [f"## {head_line}", "", f"**{good} of {len(rows)} run.**", "", *title]
         for name, (commit, note, error) in rows.items():
-            result = "runs" + (f"; {note}" if note else "") if not error else error.replace("|", "\\|")
-            parts.append(f"| `{name}` | {commit} | {result} |")
+            result = "runs" if not error else error.replace("|", "\\|")
+            parts.append(f"| `{name}` | {commit} | {result}{f'; {note}' if note else ''} |")
         parts.append("")
-    return "\n".join(parts)
+    parts += [
+        "## Not in the list",
+        "",
+        "Tried, and not runnable with SB3 either, or not on the machine of the measurement:",
+        "",
+    ]
+    return "\n".join([*parts, *(f"- `{name}`: {why}." for name, why in LEFT_OUT.items()), ""])
 
 
 def main() -> None:
@@ -265,19 +207,20 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="run those whose name contains this text")
     parser.add_argument("--seconds", type=int, default=600, help="time limit per script")
-    parser.add_argument("--results", type=Path, help="JSON file of results; what is not run keeps its result")
-    parser.add_argument("--page", type=Path, help="page of the documentation to write")
+    parser.add_argument("--log", type=Path, help="folder for the output of the scripts")
     args = parser.parse_args()
+    global LOGS
+    LOGS = args.log
     sections = ("Blocks of SB3's documentation that use PPO", "Scripts of public repositories", "PPO entries of RL Zoo")
-    results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
-    if args.results and args.results.exists():
-        results |= json.loads(args.results.read_text())
 
     def note(section: str, name: str, row: list[str]) -> None:
+        # Read again: another process may have written other rows meanwhile.
+        results: dict[str, dict[str, list[str]]] = {name: {} for name in sections}
+        results |= json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[section][name] = row
         print(f"{name}: {row[-1] or 'runs'}", flush=True)
-        if args.results:
-            args.results.write_text(json.dumps(results, indent=1))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        PAGE.write_text(page(results), encoding="utf-8")
 
     sb3 = args.repositories / SB3
     for name, code in blocks(sb3).items() if sb3.exists() else ():
@@ -296,9 +239,8 @@ def main() -> None:
         for line in done.stdout.splitlines():
             if line.startswith('{"entry"'):
                 row = json.loads(line)
-                note(sections[2], row["entry"], [commit, "", row["error"]])
-    if args.page:
-        args.page.write_text(page("Scripts for Stable-Baselines3", results), encoding="utf-8")
+                why = next((text for name, text in ZOO_NOTES.items() if row["error"] and name in row["entry"]), "")
+                note(sections[2], row["entry"], [commit, why, row["error"]])
 
 
 if __name__ == "__main__":

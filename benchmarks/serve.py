@@ -22,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -76,19 +77,15 @@ def ours(folder: Path, durability: str) -> Server:
     port = free_port()
     command = [sys.executable, "-m", "surefoot", "serve", "--dir", str(folder / durability), "--port", str(port)]
     server = Server([*command, "--durability", durability, "--log-level", "error"], port, "/healthz")
-    policy = {
-        "name": "p",
-        "actions": ACTIONS,
-        "embedding_size": SIZE,
-        "training": {"automatic": False, "least": 64, "settings": {"epochs": 10}},
-    }
-    post(port, "/v1/policies", policy)
+    for name in ("p", "frozen"):
+        post(port, "/v1/policies", {"name": name, "actions": ACTIONS, "embedding_size": SIZE})
+    post(port, "/v1/policies/frozen", {"frozen": True}, method="PATCH")
     return server
 
 
-def post(port: int, path: str, body: Any) -> Any:
+def post(port: int, path: str, body: Any, method: str = "POST") -> Any:
     head = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), head)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), head, method=method)
     with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
@@ -136,7 +133,7 @@ def rate(server: Server, sent: list[bytes], clients: int, seconds: float) -> dic
     asyncio.run(load(server.port, sent, clients, lambda: time.monotonic() > warm))
     begin, wall = server.cpu(), time.monotonic()
     end = wall + seconds
-    taken = asyncio.run(load(server.port, sent, clients, lambda: time.monotonic() > end))
+    taken = asyncio.run(load(server.port, sent, clients, lambda end=end: time.monotonic() > end))
     used = server.cpu() - begin
     return {
         "requests_per_cpu_second": len(taken) / used,
@@ -146,40 +143,39 @@ def rate(server: Server, sent: list[bytes], clients: int, seconds: float) -> dic
     }
 
 
-def while_learning(server: Server, sent: list[bytes], clients: int, seconds: float) -> dict[str, float]:
-    """Answer times at the same load, first without an update, then while one runs; a learner at nice 19."""
+def while_learning(server: Server, clients: int, seconds: float) -> dict[str, float]:
+    """Answer times while rewards arrive: of a frozen policy, which does not learn, and of one that learns from each."""
+    taken: dict[str, list[float]] = {}
+    for name in ("frozen", "p"):
+        path, end = f"/v1/policies/{name}/decisions", time.monotonic() + seconds
+        rewards = threading.Thread(target=report, args=(server.port, path, end))
+        rewards.start()
+        taken[name] = asyncio.run(
+            load(server.port, requests(path, "base64"), clients, lambda end=end: time.monotonic() > end)
+        )
+        rewards.join()
 
-    def fill() -> None:
-        many = [{"embedding": [random.gauss(0, 1) for _ in range(SIZE)]} for _ in range(500)]
-        for _ in range(4):
-            made = post(server.port, "/v1/policies/p/decisions/batch", {"decisions": many})
-            for each in made["decisions"]:
-                post(server.port, f"/v1/decisions/{each['decision_id']}/reward", {"value": random.random()})
-
-    fill()
-    end = time.monotonic() + seconds
-    calm = asyncio.run(load(server.port, sent, clients, lambda: time.monotonic() > end))
-    job = post(server.port, "/v1/policies/p/updates", {})
-    looked = [0.0, True]
-
-    def over() -> bool:
-        if time.monotonic() - looked[0] > 0.05:
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/v1/jobs/{job['job_id']}") as answer:
-                looked[:] = [time.monotonic(), json.load(answer)["state"] in ("waiting", "running")]
-        return not looked[1]
-
-    busy = asyncio.run(load(server.port, sent, clients, over))
-
-    def at(times: list[float], share: float) -> float:
-        return 1e3 * sorted(times)[int(share * len(times))]
+    def at(name: str, share: float) -> float:
+        return 1e3 * sorted(taken[name])[int(share * len(taken[name]))]
 
     return {
-        "p95_ms_calm": at(calm, 0.95),
-        "p95_ms_learning": at(busy, 0.95),
-        "p99_ms_calm": at(calm, 0.99),
-        "p99_ms_learning": at(busy, 0.99),
-        "answers_while_learning": len(busy),
+        "p95_ms_calm": at("frozen", 0.95),
+        "p95_ms_learning": at("p", 0.95),
+        "p99_ms_calm": at("frozen", 0.99),
+        "p99_ms_learning": at("p", 0.99),
+        "answers_while_learning": len(taken["p"]),
     }
+
+
+def report(port: int, path: str, end: float) -> None:
+    """Decide and report rewards until `end`, one after the other."""
+    rng = random.Random(1)
+    while time.monotonic() < end:
+        rows = [{"embedding": [rng.gauss(0, 1) for _ in range(SIZE)]} for _ in range(20)]
+        for each in post(port, f"{path}/batch", {"decisions": rows})["decisions"]:
+            # Nothing is reported after "none of these".
+            if not each["abstained"]:
+                post(port, f"/v1/decisions/{each['decision_id']}/reward", {"value": rng.random()})
 
 
 def main() -> int:
@@ -214,7 +210,7 @@ def main() -> int:
                         f"round {number + 1} of {args.rounds}: {name}: {told['requests_per_cpu_second']:,.0f} /CPU-s",
                         flush=True,
                     )
-            learning = [while_learning(disk, sides["base64"][1], 8, args.seconds) for _ in range(args.rounds)]
+            learning = [while_learning(disk, 8, args.seconds) for _ in range(args.rounds)]
         finally:
             for server in (peer, disk, process):
                 server.close()

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from difflib import ndiff
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -323,7 +324,7 @@ def tools() -> str:
 
 
 def tools_outside() -> str:
-    """Queries that no tool is right for, and the learning curve."""
+    """Queries that no tool is right for."""
     results = read("tools.json")
     if results is None:
         return "not measured yet"
@@ -349,10 +350,17 @@ def tools_outside() -> str:
         points = [dict(map(tuple, run["risk_coverage"])) for run in runs.values()]
         risk = (sum(each[min(each, key=lambda x: abs(x - c))] for each in points) / len(points) for c in _COVERAGE)
         rows.append(f"| {name}: wrong answers | {' | '.join(f'{value:.1%}' for value in risk)} |")
-    if "curve" in results:
-        rows += ["", "| decisions (77 tools) | success of the last tenth | memory grown by |", "|---|---|---|"]
-        for count, row in results["curve"].items():
-            rows.append(f"| {int(count):,} | {row['last_tenth']:.3f} | {row['grown_mb']:.0f} MB |")
+    return "\n".join([*rows, "", "`make bench-tools DATA=DIR`"])
+
+
+def tools_curve() -> str:
+    """Return success and memory of one agent by the number of its decisions."""
+    results = read("tools.json")
+    if results is None or "curve" not in results:
+        return "Success and memory up to 100,000 decisions: not measured yet (`make bench-tools DATA=DIR`)."
+    rows = ["| decisions (77 tools, 384 numbers) | success of the last tenth | memory grown by |", "|---|---|---|"]
+    for count, row in results["curve"].items():
+        rows.append(f"| {int(count):,} | {row['last_tenth']:.3f} | {row['grown_mb']:.0f} MB |")
     return "\n".join([*rows, "", "`make bench-tools DATA=DIR`"])
 
 
@@ -370,7 +378,10 @@ def serve() -> str:
         rows.append(
             f"| {shown} | {ratio:.1f} | {results['bars'][name]:g}{'' if ratio >= results['bars'][name] else ', not met'} |"
         )
-    slower = f"While an update runs, the 95th percentile of the answer times is {results['slower']:.2f} times what it is without."
+    slower = (
+        "While a policy learns from rewards, the 95th percentile of the answer times is "
+        f"{results['slower']:.2f} times that of a frozen one that gets the same rewards."
+    )
     return "\n".join([*rows, "", slower])
 
 
@@ -514,11 +525,66 @@ def prompts() -> str:
         rows.append(f"| {name} | {cells[0]} | {way['tokens']:.0f} | {cells[1]} |")
     kinds = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in results["by kind"].items())
     note = (
-        f"{results['rows']} rows of {results['tasks']} tasks, half of the tasks for training, {results['seeds']} seeds; every "
-        f"way had {results['evaluations']} evaluations of the model on training rows and none on held-out rows. The gain is in "
+        f"{results['train']['rows']} rows of {results['train']['tasks']} tasks for training, {results['held-out']['rows']} rows "
+        f"of {results['held-out']['tasks']} other tasks at the end, {results['seeds']} seeds; every way had "
+        f"{results['evaluations']} evaluations of the model on training rows and none on held-out rows. The gain is in "
         f"log-likelihood of the right answer per token. The policy's gain by kind of task: {kinds}."
     )
+    if results["accuracy"]:
+        shares = ", ".join(f"{name} {x[0]:.0%} [{x[1]:.0%}, {x[2]:.0%}]" for name, x in results["accuracy"].items())
+        note += f" The right one of the options is the likeliest in: {shares}."
+    for name, names in results["per seed"][-1]["sequences"].items():
+        note += f" {name.capitalize()}: {', '.join(names) or 'none'}."
     return "\n".join([*rows, "", note])
+
+
+def prompt_pairs() -> str:
+    """Return twenty prompts before and after, as diffs."""
+    results = read("prompts.json")
+    if results is None or "pairs" not in results:
+        return "not measured yet"
+    gain = sum(each["gain"] > 0 for each in results["pairs"])
+    lose = sum(each["gain"] < 0 for each in results["pairs"])
+    shown = [f"{gain} of {len(results['pairs'])} gain, {lose} lose."]
+    for number, each in enumerate(results["pairs"], 1):
+        names = ", ".join(change["mutation"] for change in each["changes"]) or "unchanged"
+        answer = " / ".join(line.strip() for line in each["answer"].splitlines())
+        marked = ndiff(each["original"].splitlines(), each["text"].splitlines())
+        lines = "\n".join(line.rstrip() for line in marked if not line.startswith("?"))
+        shown.append(
+            f"**{number}.** {each['score_before']:.2f} → {each['score']:.2f}. {names}. Right answer: {answer}\n\n"
+            f"```text\n{lines}\n```"
+        )
+    return "\n\n".join(shown)
+
+
+def serve_learning() -> str:
+    """Return the success of one stream through the library and over HTTP."""
+    results = read("serve_learning.json")
+    if results is None:
+        return "not measured yet"
+    ways = {
+        "nearest": "nearest description, no learning",
+        "library": "`surefoot.decide`",
+        "actions": "served, named actions with descriptions",
+        "candidates": "served, the same as candidates",
+        "undescribed": "served, named actions without descriptions",
+    }
+    found = results["success"]
+    rows = [f"| | {' | '.join(f'{name} | last 500' for name in found)} |", "|---" * (1 + 2 * len(found)) + "|"]
+    for key, way in ways.items():
+        cells = [
+            f"{each['mean'][key]:.1%} | {format(each['last_500'][key], '.1%') if key in each['last_500'] else ''}"
+            for each in found.values()
+        ]
+        rows.append(f"| {way} | {' | '.join(cells)} |")
+    sizes = {int(count): size for count, size in results["memory"]["mebibytes"].items()}
+    last = max(sizes)
+    memory = (
+        f"`--memory`: {last:,} decisions of {results['memory']['numbers']} numbers with learning on take the process "
+        f"from {sizes[0]:.0f} to {sizes[last]:.0f} MiB ({sizes[last // 2]:.0f} after {last // 2:,})."
+    )
+    return "\n".join([*rows, "", memory])
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -535,6 +601,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "tools-outside": tools_outside,
     "prompts-table": prompts,
     "prompts-content-table": prompts_content,
+    "prompt-pairs": prompt_pairs,
+    "serve-learning-table": serve_learning,
+    "tools-curve": tools_curve,
     "serve-table": serve,
     "scale-table": scale,
     "scale-losses-table": scale_losses,

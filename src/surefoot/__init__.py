@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from surefoot.train.facade import PPO as PPO
     from surefoot.train.interop.sb3_functions import evaluate_policy as evaluate_policy
     from surefoot.train.interop.sb3_functions import make_vec_env as make_vec_env
-    from surefoot.train.interop.sb3_names import Monitor as Monitor
     from surefoot.train.interop.sb3_names import VecNormalize as VecNormalize
     from surefoot.train.loop import live as live
     from surefoot.train.loop import training_loop as training_loop

@@ -1,9 +1,9 @@
 import { lazy, Suspense, useEffect } from "react";
-import { addNode, Canvas, openInside, removeSelected, tidy } from "./canvas/Canvas";
+import { addNode, Canvas, openInside, removeSelected, setMode, tidy } from "./canvas/Canvas";
 import { copy, paste } from "./canvas/clipboard";
 import { CodePane } from "./panels/Code";
 import { Dialogs } from "./panels/Dialogs";
-import { Menu } from "./panels/Menu";
+import { comment, Menu } from "./panels/Menu";
 import { Resizer } from "./panels/Resizer";
 import { Tour } from "./panels/Tour";
 import { Drawer, Strip } from "./panels/Drawer";
@@ -65,6 +65,9 @@ function onKey(e: KeyboardEvent): void {
   else if (e.key === "c" && s.selected.length === 1) set({ dialog: "connect", dialogNode: s.selected[0] as string });
   else if (e.key === "g" && s.selected.length > 0) set({ dialog: "group" });
   else if (e.key === "u") ungroupSelected();
+  else if (e.key === "m") setMode("mute");
+  else if (e.key === "b") setMode("bypass");
+  else if (e.key === "k") void comment();
   else if (e.key === "l") tidy();
   else if (e.key === "f") window.dispatchEvent(new Event("studio:fit"));
   else if (e.key === "e") set({ code: !s.code });

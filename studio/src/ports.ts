@@ -1,5 +1,6 @@
 // Ports of a node. Most nodes have the ports of their kind; those of SubGraph, Code and Split depend on their parameters.
 
+import { endsOf } from "./words";
 import type { Graph, GraphNode, Kind, Port, PortType } from "./types";
 
 const ANY: PortType = { kind: "any", text: "any" };
@@ -20,6 +21,19 @@ export function portsOf(node: GraphNode, kinds: Record<string, Kind>, graphs: Re
   const outputs = kind?.outputs ?? [];
   const sizes = node.type === "Split" ? ((node.params?.sizes as number[] | undefined) ?? []).length : outputs.length;
   return { inputs: kind?.inputs ?? [], outputs: outputs.slice(0, Math.max(sizes, 1)) };
+}
+
+/** Return the output that computes the value of an edge: reroutes and bypassed nodes only pass it on. */
+export function originOf(graph: Graph, from: string): string {
+  let end = from;
+  for (let n = 0; n < 50; n++) {
+    const [node] = endsOf(end);
+    if (graph.nodes[node]?.type !== "Reroute") return end;
+    const before = graph.edges.find((e) => e.to === `${node}.value`);
+    if (!before) return end;
+    end = before.from;
+  }
+  return end;
 }
 
 export const COLOURS: Record<string, string> = {

@@ -2,16 +2,19 @@
 
 import { create } from "zustand";
 import { socket } from "./socket";
-import type { BreakCondition, Check, Doc, Finding, Frame, Graph, Hello, Kind, Op, Row, Status, Summary } from "./types";
+import type { BreakCondition, Check, Doc, Finding, Frame, Graph, Hello, Kind, Op, Row, SavedNode, Status, Summary, Waiting } from "./types";
 
 // Summaries per watched output, as many as the server stores (graph/run/live_values.py).
 export const RING = 256;
 // Rows of metrics; beyond that every second row is dropped, so that memory and drawing time stay bounded.
 export const MOST_ROWS = 4000;
 
+/** Begins the id of a comment among the selected nodes. */
+export const FRAME = "frame:";
+
 export type View = "gallery" | "canvas" | "runs";
 export type Drawer = "run" | "world" | "doctor" | "history" | "";
-export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open" | "find" | "consent" | "trash" | "share";
+export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open" | "find" | "consent" | "trash" | "share" | "sweep" | "save node";
 
 export interface Toast {
   id: number;
@@ -26,11 +29,16 @@ export interface Panels {
   bottom: number;
 }
 
+/** {node.parameter: values} that a sweep combines. */
+export type Sweep = Record<string, unknown[]>;
+
 export interface Menu {
   x: number;
   y: number;
   node: string;
   edge: string;
+  /** The place on the canvas. */
+  at: { x: number; y: number };
 }
 
 export interface State {
@@ -46,8 +54,12 @@ export interface State {
   /** The run that the page of runs shows; "compare" compares `compared`. */
   shownRun: string;
   compared: string[];
-  /** Runs that one click started with several seeds. */
+  /** Runs that one click started with several seeds or the values of a sweep. */
   batch: string[];
+  batching: boolean;
+  /** Runs that wait for the active one. */
+  queue: Waiting[];
+  savedNodes: SavedNode[];
   /** Metrics of the previous run, drawn behind those of the current one. */
   previous: Row[];
   tour: number;
@@ -70,7 +82,7 @@ export interface State {
   dialogAt: [number, number] | null;
   dialogFrom: string;
   /** Code that waits for consent: [node, source], and whether the run starts paused. */
-  consent: { code: [string, string][]; paused: boolean } | null;
+  consent: { code: [string, string][]; paused: boolean; sweep?: Sweep } | null;
   code: boolean;
   theme: "dark" | "light";
   toasts: Toast[];
@@ -114,6 +126,9 @@ export const useStudio = create<State>(() => ({
   shownRun: wanted().get("run") ?? "",
   compared: [],
   batch: [],
+  batching: false,
+  queue: [],
+  savedNodes: [],
   previous: [],
   tour: -1,
   kinds: {},
@@ -231,7 +246,9 @@ function replaceDoc(doc: Doc): void {
   const inside = get().inside && doc.graph.graphs?.[get().inside] ? get().inside : "";
   const nodes = (inside ? doc.graph.graphs?.[inside] : doc.graph)?.nodes ?? {};
   // A node that is gone must not stay selected beside the next one.
-  const selected = get().selected.some((id) => !(id in nodes)) ? get().selected.filter((id) => id in nodes) : get().selected;
+  const frames = (inside ? doc.graph.graphs?.[inside] : doc.graph)?.frames ?? {};
+  const exists = (id: string) => id in nodes || id.slice(FRAME.length) in frames;
+  const selected = get().selected.every(exists) ? get().selected : get().selected.filter(exists);
   set(inside ? { doc, selected } : { doc, selected, inside: "", through: "", trail: [] });
 }
 
@@ -290,9 +307,16 @@ export async function run(paused = false): Promise<void> {
     command(s.session?.state === "running" ? "pause" : "run");
     return;
   }
-  const code = codeOf(s.doc.graph);
-  if (code.length > 0) set({ dialog: "consent", consent: { code, paused } });
-  else await start(paused, false);
+  await consented(paused);
+}
+
+/** Start or queue a run; ask for consent first if the graph contains code. */
+export async function consented(paused: boolean, sweep?: Sweep): Promise<void> {
+  const doc = get().doc;
+  if (!doc) return;
+  const code = codeOf(doc.graph);
+  if (code.length > 0) set({ dialog: "consent", consent: { code, paused, sweep } });
+  else await start(paused, false, sweep);
 }
 
 /** Return [node, source] of all Code nodes, those of sub-graphs included. */
@@ -301,15 +325,22 @@ function codeOf(graph: Graph, path = ""): [string, string][] {
   return [...here, ...Object.entries(graph.graphs ?? {}).flatMap(([name, inner]) => codeOf(inner, `${path}${name} / `))];
 }
 
-export async function start(paused: boolean, trust: boolean): Promise<void> {
+export async function start(paused: boolean, trust: boolean, sweep?: Sweep): Promise<void> {
   const s = get();
   if (!s.doc) return;
+  const wanted = { doc: s.doc.doc, paused, trust, seeds: s.seeds, ...(sweep ? { sweep } : {}) };
+  if (["running", "paused", "starting"].includes(s.session?.state ?? "")) {
+    set({ dialog: "", consent: null });
+    const done = await ask<{ waiting: number }>("start", wanted);
+    if (done) toast(`${done.waiting} run${done.waiting > 1 ? "s" : ""} in the queue`);
+    return;
+  }
   // Immediately: the server answers only after it has imported torch.
   const session: Status = { doc: s.doc.doc, run: "", state: "starting", why: "", error: null, sha256: "", total_ticks: 0, order: [] };
   const previous = s.session?.doc === s.doc.doc ? s.rows : [];
-  set({ session, previous, batch: [], rows: [], findings: [], values: {}, rings: {}, shares: {}, frames: [], dialog: "", consent: null });
+  set({ session, previous, batch: [], batching: s.seeds > 1 || !!sweep, rows: [], findings: [], values: {}, rings: {}, shares: {}, frames: [], dialog: "", consent: null });
   if (!s.drawer) openDrawer("run");
-  const begun = await ask("start", { doc: s.doc.doc, paused, trust, seeds: s.seeds });
+  const begun = await ask("start", wanted);
   if (!begun && get().session === session) set({ session: s.session });
 }
 
@@ -336,7 +367,7 @@ function onMessage(message: Record<string, unknown> & { on: string }): void {
       break;
     case "session": {
       const session = message.session as Hello["session"];
-      const again = session && session.run !== s.session?.run && s.seeds > 1;
+      const again = session && session.run !== s.session?.run && s.batching;
       set({ session, batch: again ? [...s.batch, session.run] : s.batch, previous: again && s.rows.length ? s.rows : s.previous, rows: session?.curves ?? [], findings: session?.findings ?? [], shares: session?.shares ?? {} });
       break;
     }
@@ -351,6 +382,12 @@ function onMessage(message: Record<string, unknown> & { on: string }): void {
       set({ findings: [...s.findings.filter((f) => f.rule !== finding.rule), finding] });
       break;
     }
+    case "queue":
+      set({ queue: message.queue as Waiting[] });
+      break;
+    case "saved_nodes":
+      set({ savedNodes: message.nodes as SavedNode[] });
+      break;
     case "breaks":
       set({ breaks: message.breaks as BreakCondition[] });
       break;
@@ -431,6 +468,8 @@ export function begin(): void {
         shares: hello.session?.shares ?? {},
         breaks: hello.breaks,
         pace: hello.pace,
+        queue: hello.queue,
+        savedNodes: hello.saved_nodes,
       });
       const name = get().doc?.doc ?? wanted().get("doc");
       if (name && hello.documents.some((d) => d.name === name)) {

@@ -42,6 +42,15 @@ export interface Kind {
 export interface GraphNode {
   type: string;
   params?: Record<string, unknown>;
+  /** mute: left out, bypass: replaced by its input. */
+  mode?: "mute" | "bypass";
+}
+
+/** A comment behind the nodes. */
+export interface Comment {
+  text: string;
+  at: [number, number];
+  size: [number, number];
 }
 
 export interface GraphEdge {
@@ -57,6 +66,7 @@ export interface Graph {
   edges: GraphEdge[];
   layout?: Record<string, [number, number]>;
   graphs?: Record<string, Graph>;
+  frames?: Record<string, Comment>;
   run: { seed: number; total_steps: number; path: string };
 }
 
@@ -154,6 +164,31 @@ export interface Frame {
   tick: number;
   states: number[][];
   pictures?: string[];
+  /** Why there is no picture. */
+  why?: string;
+}
+
+/** A run that waits for the active one. */
+export interface Waiting {
+  id: number;
+  doc: string;
+  label: string;
+}
+
+export interface SavedNode {
+  name: string;
+  inputs: string[];
+  outputs: string[];
+}
+
+/** One stream of a trainer's last rollout. */
+export interface Advantages {
+  update: number;
+  gamma: number;
+  lam: number;
+  stream: number;
+  streams: number;
+  rows: { reward: number; value: number; next: number; delta: number; advantage: number; ended: boolean }[];
 }
 
 export interface BreakCondition {
@@ -172,11 +207,13 @@ export interface Template {
 export interface Hello {
   catalogue: Kind[];
   templates: Template[];
-  documents: { name: string; changed: number }[];
+  documents: { name: string; changed: number; graph: Pick<Graph, "nodes" | "edges" | "layout"> | null }[];
   metrics: Record<string, { healthy: [number, number] | null; meaning: string }>;
   session: (Status & { curves: Row[]; findings: Finding[] }) | null;
   breaks: BreakCondition[];
   pace: number;
+  queue: Waiting[];
+  saved_nodes: SavedNode[];
 }
 
 export interface RunRow {
@@ -192,6 +229,7 @@ export interface RunRow {
   created: string;
   total_steps: number | null;
   checkpoint: boolean;
+  tags: string[];
 }
 
 export interface Curve {

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from surefoot import PPO, evaluate_policy, make_vec_env
-from surefoot.train.interop.sb3_names import SubprocVecEnv
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 
@@ -23,7 +22,7 @@ def test_cartpole_is_learned_within_40_000_steps() -> None:
 
 
 def test_envs_in_processes_of_their_own_are_trained_in() -> None:
-    world = make_vec_env("CartPole-v1", 2, vec_env_cls=SubprocVecEnv)
+    world = make_vec_env("CartPole-v1", 2, backend="gymnasium", workers=2)
     try:
         model = PPO("MlpPolicy", world, n_steps=64)
         assert model.learn(256).num_timesteps == 256

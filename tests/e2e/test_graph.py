@@ -294,7 +294,7 @@ def test_tools_are_chosen_by_what_came_of_them(tmp_path: Path) -> None:
         run.run()
         assert np.mean(run.nodes["trainer"].recent) > 0.9  # the nearest description is right for 62 of 100
         held_out, encoder = run.nodes["queries"].held_out, run.nodes["encoder"].encoder
-        right, nearest = run.nodes["exam"].examine(held_out, encoder, run.nodes["policy"].chooser)
+        right, nearest = run.nodes["exam"].examine(held_out, encoder, run.nodes["policy"].agent)
         assert right > nearest  # of questions it never learned from
 
 

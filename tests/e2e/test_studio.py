@@ -851,6 +851,104 @@ def test_graphs_are_renamed_duplicated_restored_and_the_back_button_steps_betwee
     expect(page.get_by_test_id("tour")).to_have_count(0)
 
 
+def test_marks_groups_versions_and_a_queue_make_it_a_place_to_work_in(page, served: Served) -> None:
+    open_template(page, "cartpole")
+    name = document(page)
+
+    def pick(*ids: str) -> None:
+        page.keyboard.press("Escape")
+        for n, id in enumerate(ids):
+            page.get_by_test_id(f"node-{id}").locator(".card-head").click(modifiers=["Shift"] if n else [])
+
+    def until(condition: str) -> None:
+        page.wait_for_function(f"() => {{ const s = window.studio.get(); const g = s.doc.graph; return {condition} }}")
+
+    pick("agent", "action")
+    page.get_by_role("button", name="Align top").click()
+    until("g.layout.agent[1] === g.layout.action[1]")
+    page.keyboard.press("k")
+    page.get_by_label("text of the comment").fill("The policy")
+    page.get_by_label("text of the comment").blur()
+    until("g.frames.note.text === 'The policy'")
+    pick("print")
+    page.keyboard.press("m")
+    until("g.nodes.print.mode === 'mute'")
+    place = page.locator('[data-id="trainer.rewards"] path.react-flow__edge-path').evaluate(
+        "e => { const p = e.getPointAtLength(e.getTotalLength() / 2).matrixTransform(e.getScreenCTM()); return [p.x, p.y] }"
+    )
+    page.mouse.click(*place, button="right")
+    page.get_by_role("menuitem", name="Add a reroute").click()
+    page.get_by_test_id("node-via").wait_for()
+    until("s.doc.check.ok && g.edges.find(e => e.to === 'trainer.rewards').from === 'via.value'")
+    assert load_graph(served.folder / "graphs" / f"{name}.json").nodes["print"].mode == "mute"
+    # An advantage on an edge is explained by the rewards it comes from; a second run waits for the first.
+    page.get_by_role("button", name="▶ Run").click()
+    page.wait_for_function("() => (window.studio.get().session?.updates ?? 0) >= 1")
+    page.get_by_role("button", name="Queue", exact=True).click()
+    page.evaluate(
+        "() => document.querySelector('[data-id=\"trainer.rewards\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    page.locator(".why svg").click()
+    terms = page.locator(".why tbody tr")
+    expect(terms.first).to_be_visible()
+    shown = page.locator(".why p b").inner_text()
+    adds = [row.locator("td").last.inner_text() for row in terms.all()]
+    assert sum(map(float, adds)) == pytest.approx(float(shown), abs=0.02 + 0.01 * abs(float(shown)))
+    expect(page.get_by_test_id("edge-values")).to_contain_text("[8] float64")  # of the node before the reroute
+    assert grave(page) == []
+    page.get_by_role("button", name="Runs", exact=True).click()
+    expect(page.get_by_test_id("queue")).to_contain_text("seed 0")
+    page.locator("tbody tr .link").first.click()
+    page.get_by_label("tags").fill("good")
+    page.keyboard.press("Enter")
+    expect(page.locator("td button.tag")).to_have_text("good")
+    page.get_by_role("button", name="light colours").click()
+    assert grave(page) == []
+    page.get_by_role("button", name="Empty the queue").click()
+    expect(page.get_by_test_id("queue")).to_have_count(0)
+    page.evaluate("() => window.studio.halt()")
+    # Folders with small pictures; a group becomes a node of every graph; a version comes back.
+    to_gallery(page)
+    page.get_by_role("button", name=f"rename {name}", exact=True).click()
+    page.get_by_label(f"new name of {name}").fill(f"balance/{name}")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="balance")).to_be_visible()
+    expect(page.locator(".documents .thumb").first).to_be_visible()
+    assert grave(page) == []
+    page.locator(".documents li", has=page.get_by_label(f"rename balance/{name}")).locator("button").first.click()
+    page.locator(".stage[data-placed]").wait_for()
+    assert document(page) == f"balance/{name}"
+    page.get_by_role("tab", name="History").click()
+    page.get_by_label("name of the version").fill("two nodes")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="two nodes").wait_for()
+    pick("agent", "action")
+    page.keyboard.press("g")
+    page.get_by_label("group name").fill("brain")
+    page.keyboard.press("Enter")
+    page.get_by_test_id("node-brain").locator(".card-head").click()
+    page.get_by_role("button", name="Save as node…").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.locator(".saved-node .kind").click()
+    page.get_by_test_id("node-brain_2").wait_for()
+    page.get_by_role("button", name="two nodes").click()
+    until("g.nodes.agent && !g.nodes.brain_2")
+    # A sweep is a run per value, one after the other.
+    page.locator(".react-flow__pane").click(position={"x": 8, "y": 8})
+    page.locator("#param-total_steps").fill("256")
+    page.locator("#param-total_steps").press("Enter")
+    until("g.run.total_steps === 256")
+    page.get_by_role("button", name="Sweep…").click()
+    page.get_by_label("parameter 1").select_option("trainer.epochs")
+    page.get_by_label("values 1").fill("1, 2")
+    assert grave(page) == []
+    page.get_by_role("button", name="Start 2 runs").click()
+    page.get_by_role("button", name="Compare 2 runs").click()
+    expect(page.get_by_test_id("compare").locator("tbody").first.locator("tr")).to_have_count(2)
+    page.get_by_role("button", name="dark colours").click()
+    assert grave(page) == []
+
+
 def answer(port: int, path: str, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:

@@ -11,8 +11,8 @@ from surefoot.graph.import_.program import from_program
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.check import check
+from surefoot.graph.spec.history import History
 from surefoot.graph.spec.model import Delay, Graph
-from surefoot.graph.spec.ops import History
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import template
 

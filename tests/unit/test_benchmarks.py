@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import clone  # noqa: E402
 import explore  # noqa: E402
 import heatmap  # noqa: E402
 import paths  # noqa: E402
+import sb3_scripts  # noqa: E402
 import scale_model  # noqa: E402
 import speed  # noqa: E402
 import supervise  # noqa: E402
@@ -314,3 +316,7 @@ def test_more_machines_help_until_the_learner_is_full_and_then_not_at_all():
 def test_a_line_through_costs_has_no_negative_part():
     assert scale_model.line([(1, 3.0), (2, 5.0), (4, 9.0)]) == pytest.approx((1.0, 2.0))
     assert scale_model.line([(1, 2.0), (2, 2.0), (4, 1.9)])[1] == 0.0
+
+
+def test_the_page_of_scripts_is_that_of_the_results():
+    assert sb3_scripts.page(json.loads(sb3_scripts.RESULTS.read_text())) == sb3_scripts.PAGE.read_text(encoding="utf-8")

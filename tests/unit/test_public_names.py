@@ -33,7 +33,6 @@ PROMISED = [
     "make_world",
     "SurefootError",
     "VecNormalize",
-    "Monitor",
     "__version__",
 ]
 
@@ -181,7 +180,6 @@ FUNCTIONS = (
     "make_vec_env",
     "make_world",
     "training_loop",
-    "Monitor",
 )
 
 

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { ConnectionFailed, ExportedPolicy, Invalid, MUTATIONS } from "@surefoot/client";
+import { ConnectionFailed, ExportedPolicy, HashingEncoder, Invalid, MUTATIONS, exportPolicy } from "@surefoot/client";
 import { RLInterface, RLTrainer, type Progress } from "@surefoot/client/rl";
-import { PYTHON, ROOT, folder, rl, said } from "./shared.js";
+import { DIM, PYTHON, ROOT, client, folder, rl, said } from "./shared.js";
 
 const PROMPTS = [
   "Write a Python function that sorts a list and then test it with several edge cases",
@@ -52,6 +52,43 @@ test("a trained version exported to TypeScript has the server's digits, critic i
     policy.distribution(row).forEach((p, i) => assert.ok(Math.abs(p - there[MUTATIONS[i]!]) < 1e-5));
     assert.ok(Math.abs(policy.expected(row) - (await rl.selectAction(row)).value) < 1e-5);
   }
+});
+
+test("a version of a served policy has the service's probabilities in TypeScript, retired actions and masks included", async () => {
+  const surefoot = await client();
+  const actions = ["refund", "replace", "person"];
+  const encoder = new HashingEncoder(DIM);
+  const descriptions = ["give the money back", "send a new cup", "let a colleague answer"].map((text) => [...encoder.encode(text)]);
+  const description_embeddings = Object.fromEntries(actions.map((name, i) => [name, descriptions[i] as number[]]));
+  await surefoot.createPolicy({ name: "exported", actions, embedding_size: DIM, description_embeddings, training: { automatic: false, least: 1 } });
+  const texts = ["the cup arrived broken", "I want my money", "hello, is anybody there", "my cup is lost"];
+  // Twice as long as unit vectors: the service divides embeddings by their mean length.
+  const rows = texts.map((text) => encoder.encode(text).map((x) => 2 * x));
+  for (let i = 0; i < 16; i++) {
+    const { decision_id, name } = await surefoot.decide("exported", { embedding: rows[i % 4]! });
+    await surefoot.reward(decision_id, name === ["replace", "refund", "person", "replace"][i % 4] ? 1 : 0);
+  }
+  await surefoot.changePolicy("exported", { retire_actions: ["person"] });
+  const job = await surefoot.finished(await surefoot.update("exported"));
+  const folder = join(rl.config.dataDir, "policies/exported", `${job.result["version"]}`.padStart(6, "0"));
+  const file = exportPolicy(readFileSync(join(folder, "weights.safetensors")), { actions, encoder: "mine" });
+  const policy = ExportedPolicy.read(file);
+  for (const mask of [undefined, [true, false, false]]) {
+    for (const embedding of rows) {
+      const there = await surefoot.distribution("exported", { embedding, ...(mask ? { mask } : {}) });
+      policy.distribution(embedding, mask).forEach((p, i) => assert.ok(Math.abs(p - there.distribution[i]!) < 1e-5));
+    }
+  }
+  assert.equal(policy.distribution(rows[2]!)[2], 0, "it is retired");
+  assert.ok(policy.expected(rows[0]!) > 0.3);
+  assert.throws(() => policy.distribution(rows[0]!, [false, false, true]), /allows 0 actions/);
+  await surefoot.createPolicy({ name: "any", choose: "candidates", embedding_size: DIM, training: { automatic: false, least: 1 } });
+  const only = [{ id: "a", embedding: rows[0]! }];
+  const { decision_id } = await surefoot.decide("any", { embedding: rows[0]!, candidates: only });
+  await surefoot.reward(decision_id, 1);
+  await surefoot.finished(await surefoot.update("any"));
+  const weights = readFileSync(join(rl.config.dataDir, "policies/any/000001/weights.safetensors"));
+  assert.throws(() => ExportedPolicy.read(weights), /over candidates.*distribution/);
 });
 
 test("the trainer trains with positions or with options, and tells how it goes", async () => {

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from surefoot.graph.run.interpreter import Interpreter as Interpreter
     from surefoot.graph.run.queues import QueueEngine as QueueEngine
     from surefoot.graph.spec.check import check as check
+    from surefoot.graph.spec.history import History as History
     from surefoot.graph.spec.model import ABSENT as ABSENT
     from surefoot.graph.spec.model import Delay as Delay
     from surefoot.graph.spec.model import Graph as Graph
-    from surefoot.graph.spec.ops import History as History
     from surefoot.graph.spec.text import load_graph as load_graph
     from surefoot.graph.spec.text import parse_graph as parse_graph
     from surefoot.graph.spec.text import save_graph as save_graph

@@ -122,10 +122,11 @@ LEVEL_ROLES = {
 }
 
 
-def plain_roles(plan: Schedule, *, recurrent: bool = False) -> dict[str, str] | None:
+def plain_roles(plan: Schedule, *, recurrent: bool = False, modes: Sequence[str] = ("clip",)) -> dict[str, str] | None:
     """Return {role: node} if the graph is the plain loop, else None.
 
     It is if six nodes are wired as `PLAIN`, act in a way that the collector knows, and no other node looks into a rollout.
+    `modes` are those of the ActionProcessor that are known for continuous actions.
     """
     nodes = by_role(plan, ROLES)
     if nodes is None:
@@ -137,7 +138,7 @@ def plain_roles(plan: Schedule, *, recurrent: bool = False) -> dict[str, str] | 
         nodes["either"].params["mode"] == "fby"
         and not agent["deterministic"]
         and (agent["network"] in ("gru", "lstm")) == recurrent
-        and nodes["action"].params["mode"] == ("none" if discrete else "clip")
+        and nodes["action"].params["mode"] in (("none",) if discrete else modes)
     )
     if not known or not is_wired(plan, ids, (*PLAIN, *(STARTS if recurrent else ()))):
         return None

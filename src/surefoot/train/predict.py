@@ -90,12 +90,12 @@ class Spaces:
 
     def to_tree(self) -> dict[str, Any]:
         """Return a description for a checkpoint, from which `from_tree` builds equal spaces."""
-        return {"observation": _space_to_tree(self.gym_observation), "action": _space_to_tree(self.gym_action)}
+        return {"observation": space_to_tree(self.gym_observation), "action": space_to_tree(self.gym_action)}
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> Spaces:
         """Return the spaces that `to_tree` described."""
-        return cls(_space_from_tree(tree["observation"]), _space_from_tree(tree["action"]))
+        return cls(space_from_tree(tree["observation"]), space_from_tree(tree["action"]))
 
     def _part(self, obs: Any, key: str) -> Any:
         try:
@@ -193,31 +193,34 @@ def _count(value: Any, shape: tuple[int, ...], what: str) -> int | None:
     raise ShapeError(f"{what} is {list(actual)}; it must be {list(shape)}, or [{batch}] for a batch")
 
 
-def _space_to_tree(space: AnySpace) -> dict[str, Any]:
+def space_to_tree(space: AnySpace) -> dict[str, Any]:
+    """Return a Gymnasium space as a tree of values and arrays."""
     match space:
         case gym_spaces.Dict():
-            return {"kind": "dict", "parts": {str(name): _space_to_tree(part) for name, part in space.items()}}
+            return {"kind": "dict", "parts": {str(name): space_to_tree(part) for name, part in space.items()}}
         case gym_spaces.Tuple():
-            return {"kind": "tuple", "parts": {str(i): _space_to_tree(part) for i, part in enumerate(space.spaces)}}
+            return {"kind": "tuple", "parts": {str(i): space_to_tree(part) for i, part in enumerate(space.spaces)}}
         case gym_spaces.Discrete():
             return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
         case gym_spaces.MultiDiscrete():
             return {"kind": "multi_discrete", "nvec": space.nvec, "start": space.start}
         case gym_spaces.MultiBinary():
-            return {"kind": "multi_binary", "shape": list(space.shape)}
+            # A number of bits is not equal to a shape of one axis.
+            return {"kind": "multi_binary", "shape": space.n if isinstance(space.n, int) else list(space.shape)}
         case gym_spaces.Box():
             return {"kind": "box", "low": space.low, "high": space.high}
         case _:
             raise AssertionError(f"{space} passed the reader but cannot be described")
 
 
-def _space_from_tree(tree: dict[str, Any]) -> AnySpace:
+def space_from_tree(tree: dict[str, Any]) -> AnySpace:
+    """Return the space that `space_to_tree` described."""
     match tree.get("kind"):
         case "dict":
             # Gymnasium sorts the keys of a plain dict, and the columns of an action follow their order.
-            return gym_spaces.Dict(OrderedDict((name, _space_from_tree(part)) for name, part in tree["parts"].items()))
+            return gym_spaces.Dict(OrderedDict((name, space_from_tree(part)) for name, part in tree["parts"].items()))
         case "tuple":
-            return gym_spaces.Tuple([_space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
+            return gym_spaces.Tuple([space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
         case "discrete":
             return gym_spaces.Discrete(tree["n"], start=tree["start"])
         case "multi_discrete":

@@ -20,11 +20,12 @@ import {
   ViewportPortal,
 } from "@xyflow/react";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { CATEGORY, colourOf, portsOf } from "../ports";
-import { ask, checkOf, flatId, get, graphOf, op, set, toast, useStudio } from "../store";
+import { CATEGORY, colourOf, originOf, portsOf } from "../ports";
+import { ask, checkOf, FRAME, flatId, get, graphOf, op, set, toast, useStudio } from "../store";
 import type { GraphEdge, Op } from "../types";
 import { endsOf } from "../words";
-import { arranged, cardHeight, edgeOf, HANDLE, heightOf, rowOf, WIDTH } from "./layout";
+import { arranged, cardHeight, edgeOf, HANDLE, heightOf, REROUTE, rowOf, WIDTH } from "./layout";
+import { CommentFrame, commentNodes, framesMoved, Reroute } from "./marks";
 import { type CardData, NodeCard, TROUBLE } from "./NodeCard";
 import { freeName } from "./clipboard";
 import { type Box, type Ends, routes } from "./route";
@@ -32,7 +33,7 @@ import { FarLine, Wire, type WireData } from "./Wire";
 
 export type Fits = Record<string, { ok: boolean; why: string; delay: boolean; replaces: string }>;
 
-const nodeTypes = { card: NodeCard };
+const nodeTypes = { card: NodeCard, comment: CommentFrame, reroute: Reroute };
 const edgeTypes = { wire: Wire };
 const NO_EDGES: Edge[] = [];
 // Zoom below which a card shows only its name: port names are too small to read there.
@@ -50,11 +51,11 @@ const PRO = { hideAttribution: false };
 const MAP = { width: 150, height: 96 };
 const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)";
 
-const Around = memo(function Around({ far, map }: { far: boolean; map: boolean }) {
+const Around = memo(function Around({ far, map, heavy }: { far: boolean; map: boolean; heavy: boolean }) {
   return (
     <>
       {!far && <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />}
-      {map && <MiniMap pannable zoomable style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
+      {map && <MiniMap pannable zoomable className={heavy ? "heavy" : ""} style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
       <Controls showInteractive={false} />
     </>
   );
@@ -111,6 +112,41 @@ export async function addNode(type: string, at?: [number, number]): Promise<stri
   return id;
 }
 
+/** Add a saved group as a node. */
+export async function addSaved(name: string, at?: [number, number]): Promise<void> {
+  const s = get();
+  const graph = graphOf(s);
+  if (!graph || !s.doc) return;
+  const id = freeName(name, graph);
+  if (await ask("add_saved", { doc: s.doc.doc, name, id, at: at ?? nextPlace(), inside: s.inside })) set({ selected: [id], edge: "" });
+}
+
+/** Lead an edge through a new reroute at a place of the screen. */
+export async function reroute(edge: string, place: { x: number; y: number }): Promise<void> {
+  const graph = graphOf(get());
+  const old = graph?.edges.find((e) => e.to === edge);
+  if (!graph || !old) return;
+  const id = freeName("via", graph);
+  const done = await op({
+    op: "batch",
+    ops: [
+      { op: "disconnect", to: old.to },
+      { op: "add", id, type: "Reroute", at: [Math.round(place.x - REROUTE / 2), Math.round(place.y - REROUTE / 2)] },
+      { op: "connect", from: old.from, to: `${id}.value` },
+      { op: "connect", from: `${id}.value`, to: old.to, ...(old.delay ? { delay: old.delay } : {}) },
+    ],
+  });
+  if (done) set({ selected: [id], edge: "" });
+}
+
+/** Mute or bypass the selected nodes, or activate them again if all of them are. */
+export function setMode(mode: "mute" | "bypass"): void {
+  const graph = graphOf(get());
+  const ids = get().selected.filter((id) => graph?.nodes[id]);
+  const off = ids.every((id) => graph?.nodes[id]?.mode === mode);
+  if (ids.length) void op({ op: "batch", ops: ids.map((id) => ({ op: "mode", id, mode: off ? "" : mode })) });
+}
+
 const SHORT: Record<string, string> = { PPOAgentNode: "agent", PPOTrainerNode: "trainer", Environment: "env", OR: "either", ActionProcessor: "action" };
 
 /** Return a free place: right of the last node, or in a new row after four. */
@@ -150,7 +186,7 @@ export async function connect(source: string, target: string): Promise<boolean> 
 
 export function removeSelected(): void {
   const s = get();
-  const ops: Op[] = s.edge ? [{ op: "disconnect", to: s.edge }] : s.selected.map((id) => ({ op: "remove", id }));
+  const ops: Op[] = s.edge ? [{ op: "disconnect", to: s.edge }] : s.selected.map((id) => (id.startsWith(FRAME) ? { op: "frame", id: id.slice(FRAME.length), frame: null } : { op: "remove", id }));
   if (ops.length === 0) return;
   set({ selected: [], edge: "" });
   void op(ops.length === 1 ? (ops[0] as Op) : { op: "batch", ops });
@@ -176,11 +212,11 @@ async function dropOn(source: string, node: string): Promise<void> {
   else set({ dialog: "connect", dialogNode: endsOf(source)[0], dialogFrom: source });
 }
 
-function openMenu(e: React.MouseEvent | MouseEvent, node: string, edge: string): void {
+function openMenu(e: React.MouseEvent | MouseEvent, node: string, edge: string, flow: { screenToFlowPosition: (p: { x: number; y: number }) => { x: number; y: number } }): void {
   e.preventDefault();
   if (node && !get().selected.includes(node)) set({ selected: [node], edge: "" });
   if (edge) set({ edge, selected: [] });
-  set({ menu: { x: e.clientX, y: e.clientY, node, edge } });
+  set({ menu: { x: e.clientX, y: e.clientY, node, edge, at: flow.screenToFlowPosition({ x: e.clientX, y: e.clientY }) } });
 }
 
 /** Return the paths of all edges around the cards. */
@@ -188,7 +224,9 @@ function pathsOf(cards: Node[], edges: GraphEdge[]): ReturnType<typeof routes> {
   const boxes: Box[] = [];
   const ends = new Map<string, [number, number]>();
   for (const { id, position, data } of cards) {
-    const { inputs, outputs, params, trouble } = data as CardData;
+    const { inputs, outputs, params, trouble, type } = data as CardData;
+    // Somebody led the edge there by hand: its two halves are plain curves.
+    if (type === "Reroute") continue;
     boxes.push({ id, x: position.x, y: position.y, width: WIDTH, height: cardHeight(inputs.length, outputs.length, params.length) + trouble });
     inputs.forEach((port, n) => ends.set(`i${id}.${port.name}`, [position.x + edgeOf("in"), position.y + rowOf(n)]));
     outputs.forEach((port, n) => ends.set(`o${id}.${port.name}`, [position.x + edgeOf("out"), position.y + rowOf(inputs.length + n)]));
@@ -253,6 +291,7 @@ function Flow() {
         params: Object.entries(node.params ?? {}),
         far,
         height: heightOf(shown.length, outputs.length),
+        mode: node.mode ?? "",
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
         trouble: 0,
       };
@@ -260,6 +299,10 @@ function Flow() {
       const message = data.findings.find((f) => f.level === "error")?.message ?? "";
       data.trouble = message ? 11 + 17 * Math.ceil(Math.min(message.length, TROUBLE) / 24) : 0;
       const [x, y] = places[id] ?? [0, 0];
+      if (node.type === "Reroute") {
+        const handle = (kind: "target" | "source") => ({ id: "value", type: kind, position: kind === "target" ? Position.Left : Position.Right, x: kind === "target" ? 0 : REROUTE - 1, y: REROUTE / 2, width: 1, height: 1 });
+        return { id, type: "reroute", position: { x, y }, data: { ...data, height: REROUTE }, handles: [handle("target"), handle("source")], width: REROUTE, initialHeight: REROUTE, selected: chosen.includes(id), ariaLabel: `${id}, reroute` } as Node;
+      }
       // Handle positions are computed, not measured: a zoomed-out card has no handles to measure.
       const handles = [
         ...shown.map((port, n) => ({ id: port.name, type: "target", position: Position.Left, x: edgeOf("in"), y: rowOf(n) - HANDLE / 2, width: HANDLE, height: HANDLE })),
@@ -269,17 +312,18 @@ function Flow() {
     });
   }, [graph, kinds, doc, inside, places, chosen, far, fit, count]);
 
+  const comments = useMemo(() => commentNodes(graph, chosen), [graph, chosen]);
   useEffect(() => {
     setNodes((before) => {
       const old = new Map(before.map((n) => [n.id, n]));
-      return cards.map((card) => {
+      return [...comments, ...cards].map((card) => {
         const was = old.get(card.id);
         // React Flow does not measure cards outside the viewport, but fitView needs their sizes.
-        const measured = was?.measured ?? { width: WIDTH, height: (card.data as CardData).height };
+        const measured = was?.measured ?? { width: card.width ?? WIDTH, height: (card.data as CardData).height };
         return was?.dragging ? { ...card, position: was.position, measured, dragging: true } : { ...card, measured };
       });
     });
-  }, [cards]);
+  }, [cards, comments]);
 
   const edges = useMemo<Edge[]>(() => {
     if (!graph) return [];
@@ -288,9 +332,10 @@ function Flow() {
     return graph.edges.map((edge) => {
       const [source, sourceHandle] = endsOf(edge.from);
       const [target, targetHandle] = endsOf(edge.to);
+      const origin = originOf(graph, edge.from);
       const node = graph.nodes[source];
-      const known = check?.outputs[edge.from]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
-      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, route: paths?.get(edge.to) ?? null };
+      const known = check?.outputs[origin]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
+      const data: WireData = { from: edge.from, origin, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, route: paths?.get(edge.to) ?? null };
       return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", one tick later" : ""}` };
     });
   }, [graph, doc, inside, kinds, cards, chosenEdge, count]);
@@ -317,7 +362,8 @@ function Flow() {
     for (const [id, at] of moves) waiting.current.set(id, [Math.round(at.x), Math.round(at.y)]);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => {
-      const ops: Op[] = [...waiting.current].map(([id, at]) => ({ op: "move", id, at }));
+      const moves = new Map(waiting.current);
+      const ops: Op[] = [...framesMoved(graphOf(get()), moves), ...[...moves].filter(([id]) => !id.startsWith(FRAME)).map(([id, at]) => ({ op: "move", id, at }))];
       waiting.current.clear();
       if (ops.length) void op({ op: "batch", ops });
     }, 250);
@@ -336,12 +382,12 @@ function Flow() {
     const visible = new Set(flow.getNodes().filter((n) => n.position.x + WIDTH > left && n.position.x < left + box.width / zoom && n.position.y + 300 > top && n.position.y < top + box.height / zoom).map((n) => n.id));
     const ends = new Set<string>();
     if (zoom > 0.38) for (const edge of current.edges) {
-      const [a, port] = endsOf(edge.from);
+      const [a, port] = endsOf(originOf(current, edge.from));
       if (visible.has(a) || visible.has(endsOf(edge.to)[0])) ends.add(`${flatId(s, a)}.${port}`);
     }
     const picked = current.edges.find((e) => e.to === s.edge);
     if (picked) {
-      const [a, port] = endsOf(picked.from);
+      const [a, port] = endsOf(originOf(current, picked.from));
       ends.add(`${flatId(s, a)}.${port}`);
     }
     void ask("watch", { ends: [...ends] });
@@ -416,9 +462,9 @@ function Flow() {
           boxing.current = false;
         }, 50);
       },
-      onNodeContextMenu: (e: React.MouseEvent, node: Node) => openMenu(e, node.id, ""),
-      onEdgeContextMenu: (e: React.MouseEvent, edge: Edge) => openMenu(e, "", edge.id),
-      onPaneContextMenu: (e: React.MouseEvent | MouseEvent) => openMenu(e, "", ""),
+      onNodeContextMenu: (e: React.MouseEvent, node: Node) => openMenu(e, node.id, "", flow),
+      onEdgeContextMenu: (e: React.MouseEvent, edge: Edge) => openMenu(e, "", edge.id, flow),
+      onPaneContextMenu: (e: React.MouseEvent | MouseEvent) => openMenu(e, "", "", flow),
       onDoubleClick: (e: React.MouseEvent) => {
         if (!(e.target as HTMLElement).classList.contains("react-flow__pane")) return;
         const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
@@ -433,7 +479,8 @@ function Flow() {
       },
       onPaneClick: () => set({ selected: [], edge: "", menu: null }),
       onNodeDoubleClick: (_: unknown, node: Node) => openInside(node.id),
-      onMoveStart: () => document.querySelector(".stage")?.classList.add("moving"),
+      // A move by the map itself has no event; it stays visible then.
+      onMoveStart: (e: unknown) => e && document.querySelector(".stage")?.classList.add("moving"),
       onMoveEnd: () => {
         document.querySelector(".stage")?.classList.remove("moving");
         watch();
@@ -442,7 +489,9 @@ function Flow() {
       onDrop: (e: React.DragEvent) => {
         const type = e.dataTransfer.getData("text/surefoot-node");
         const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
+        const saved = e.dataTransfer.getData("text/surefoot-saved");
         if (type) void addNode(type, [Math.round(at.x), Math.round(at.y)]);
+        if (saved) void addSaved(saved, [Math.round(at.x), Math.round(at.y)]);
       },
     }),
     [flow, watch],
@@ -461,6 +510,7 @@ function Flow() {
       {...reactions}
       colorMode={theme}
       deleteKeyCode={null}
+      elevateNodesOnSelect={false}
       minZoom={0.1}
       maxZoom={2.5}
       fitView
@@ -473,8 +523,8 @@ function Flow() {
       aria-label="canvas"
       proOptions={PRO}
     >
-      <Around far={far} map={count > SMALL} />
-      {many && far && <Lines nodes={nodes} edges={edges} />}
+      <Around far={far} map={count > SMALL} heavy={count > MANY} />
+      {many && far && <Lines nodes={cards} edges={edges} />}
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">
           <h2>The canvas is empty</h2>

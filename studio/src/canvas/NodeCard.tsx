@@ -17,6 +17,7 @@ export interface CardData extends Record<string, unknown> {
   wired: string[];
   feeds: string[];
   params: [string, unknown][];
+  mode: string;
   findings: CheckFinding[];
   /** Zoomed out: show only the name, because hundreds of nodes have thousands of ports to draw. */
   far: boolean;
@@ -76,7 +77,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
   const worst = failed ? "failed" : errors.length ? "wrong" : "";
   const message = failed?.message ?? errors[0]?.message ?? "";
   return (
-    <div className={`card ${data.far ? "far" : ""} ${selected ? "chosen" : ""} ${worst} ${next ? "next" : ""}`} style={{ "--accent": CATEGORY[data.category] ?? "var(--c-any)", height: data.far ? data.height : undefined } as React.CSSProperties} data-testid={`node-${data.id}`}>
+    <div className={`card ${data.far ? "far" : ""} ${selected ? "chosen" : ""} ${worst} ${next ? "next" : ""} ${data.mode}`} style={{ "--accent": CATEGORY[data.category] ?? "var(--c-any)", height: data.far ? data.height : undefined } as React.CSSProperties} data-testid={`node-${data.id}`}>
       <div className="card-head" title={data.summary}>
         <b>{data.id}</b>
         <small>{data.type.replace(/Node$/, "")}</small>
@@ -87,6 +88,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
             </button>
           )}
           {lints.length > 0 && <span className="badge lint" title={lints.map((f) => f.message).join("\n")}>!</span>}
+          {data.mode && <span className="badge" title={data.mode === "mute" ? "left out of runs" : "runs pass its input on"}>{data.mode === "mute" ? "muted" : "bypassed"}</span>}
           {share > 0 && <span className="badge share" title="share of the computing time">{share}%</span>}
         </span>
       </div>

@@ -7,6 +7,8 @@ import type { Route } from "./route";
 
 export interface WireData extends Record<string, unknown> {
   from: string;
+  /** The output that computes the value. */
+  origin: string;
   to: string;
   colour: string;
   delay: { initial?: unknown } | null;
@@ -46,7 +48,7 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
   const near = useStore((s) => s.transform[2] > 0.38);
   const size = useStore((s) => readable(s.transform[2]));
   const end = useStudio((s) => {
-    const [node, port] = endsOf(data?.from ?? ".");
+    const [node, port] = endsOf(data?.origin ?? ".");
     return `${flatId(s, node)}.${port}`;
   });
   if (!data) return null;

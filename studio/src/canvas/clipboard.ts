@@ -20,8 +20,9 @@ export function freeName(wanted: string, graph: Graph, also: Set<string> = new S
   return name;
 }
 
-export function copy(ids: string[]): void {
+export function copy(selected: string[]): void {
   const graph = graphOf(get());
+  const ids = selected.filter((id) => graph?.nodes[id]);
   if (!graph || ids.length === 0) return;
   const chosen = new Set(ids);
   const clip: Clip = {
@@ -60,7 +61,7 @@ export async function paste(): Promise<void> {
   }
   const ops: Op[] = Object.entries(clip.nodes).map(([id, node]) => {
     const [x, y] = clip.layout[id] ?? [0, 0];
-    return { op: "add", id: names[id], type: node.type, params: node.params ?? {}, at: [x + 40, y + 60] };
+    return { op: "add", id: names[id], type: node.type, params: node.params ?? {}, ...(node.mode ? { mode: node.mode } : {}), at: [x + 40, y + 60] };
   });
   const end = (text: string) => {
     const [node, port] = endsOf(text);

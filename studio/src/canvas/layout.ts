@@ -6,6 +6,8 @@ import type { Graph, GraphNode, Kind } from "../types";
 import { endsOf } from "../words";
 
 export const WIDTH = 212;
+/** Width and height of a reroute. */
+export const REROUTE = 20;
 
 // Must match theme.css: the height of the card's head with its borders, then one row per port, then one line per parameter.
 const HEAD = 51;

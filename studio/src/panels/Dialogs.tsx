@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { addFrom, connect, type Fits } from "../canvas/Canvas";
 import { portsOf } from "../ports";
-import { ask, enter, get, graphOf, openDoc, set, start, toast, useStudio } from "../store";
+import { ask, consented, enter, FRAME, get, graphOf, openDoc, type Sweep, set, start, toast, useStudio } from "../store";
 import { share } from "../share";
 import type { Doc, Kind } from "../types";
 import { ago, endsOf } from "../words";
@@ -128,7 +128,7 @@ function Consent() {
       </div>
       <div className="row">
         <button type="button" onClick={close}>Cancel</button>
-        <button type="button" className="go" onClick={() => void start(consent.paused, true)}>Run this code</button>
+        <button type="button" className="go" onClick={() => void start(consent.paused, true, consent.sweep)}>Run this code</button>
       </div>
     </Frame>
   );
@@ -182,6 +182,8 @@ const KEYS: [string, string][] = [
   ["Ctrl+C, Ctrl+V, Ctrl+D", "copy, paste, duplicate"],
   ["Ctrl+A", "select all"],
   ["G, U", "group, ungroup"],
+  ["M, B", "mute, bypass the selected nodes"],
+  ["K", "put a comment behind the selected nodes"],
   ["L", "tidy the layout"],
   ["F", "fit the graph to the screen"],
   ["E", "show the program"],
@@ -209,7 +211,8 @@ function Keys() {
 }
 
 function Group() {
-  const ids = useStudio((s) => s.selected);
+  const chosen = useStudio((s) => s.selected);
+  const ids = chosen.filter((id) => !id.startsWith(FRAME));
   const [name, setName] = useState("part");
   return (
     <Frame title={`Group ${ids.length} node${ids.length > 1 ? "s" : ""} into one`}>
@@ -297,6 +300,72 @@ function Share() {
   );
 }
 
+const valuesOf = (text: string): unknown[] =>
+  text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => {
+    try {
+      return JSON.parse(part) as unknown;
+    } catch {
+      return part;
+    }
+  });
+
+/** Runs with all combinations of some values. */
+function SweepDialog() {
+  const doc = useStudio((s) => s.doc);
+  const kinds = useStudio((s) => s.kinds);
+  const seeds = useStudio((s) => s.seeds);
+  const [lines, setLines] = useState<[string, string][]>([["", ""]]);
+  const names = Object.entries(doc?.graph.nodes ?? {}).flatMap(([id, node]) => (kinds[node.type]?.params ?? []).filter((p) => p.name !== "source").map((p) => `${id}.${p.name}`));
+  const sweep: Sweep = Object.fromEntries(lines.filter(([name]) => name).map(([name, text]) => [name, valuesOf(text)]));
+  const runs = Object.values(sweep).reduce((n, values) => n * values.length, Object.keys(sweep).length ? seeds : 0);
+  const change = (n: number, line: [string, string]) => setLines(lines.map((old, i) => (i === n ? line : old)));
+  return (
+    <Frame title="Sweep: one run per combination of values">
+      <form onSubmit={(e) => {
+        e.preventDefault();
+        close();
+        void consented(false, sweep);
+      }}>
+        {lines.map(([name, text], n) => (
+          <div className="row" key={n}>
+            <select autoFocus={n === 0} aria-label={`parameter ${n + 1}`} value={name} onChange={(e) => change(n, [e.target.value, text])}>
+              <option value="">parameter…</option>
+              {names.map((each) => <option key={each}>{each}</option>)}
+            </select>
+            <input aria-label={`values ${n + 1}`} placeholder="values, such as 0.0003, 0.001" value={text} onChange={(e) => change(n, [name, e.target.value])} />
+          </div>
+        ))}
+        <div className="row">
+          <button type="button" disabled={lines.length > 3} onClick={() => setLines([...lines, ["", ""]])}>Another parameter</button>
+          <span className="grow" />
+          <button type="submit" className="go" disabled={runs < 1}>Start {runs || ""} runs</button>
+        </div>
+        <p className="quiet">{seeds} seed{seeds > 1 ? "s" : ""} per combination; they run one after the other. <code>surefoot tune</code> searches larger spaces.</p>
+      </form>
+    </Frame>
+  );
+}
+
+function SaveNode() {
+  const id = useStudio((s) => s.dialogNode);
+  const [name, setName] = useState(id);
+  return (
+    <Frame title={`Save ${id} as a node`}>
+      <form onSubmit={(e) => {
+        e.preventDefault();
+        close();
+        void ask("save_node", { doc: get().doc?.doc, id, name, inside: get().inside }).then((done) => done && toast(`${name} is in the list of nodes`));
+      }}>
+        <p className="quiet">It appears in the list of nodes of every graph of this directory. Its ports are the Inlet and Outlet nodes inside; open the group to rename them.</p>
+        <label className="line-field">
+          node name <input autoFocus value={name} onChange={(e) => setName(e.target.value)} />
+        </label>
+        <button type="submit">Save</button>
+      </form>
+    </Frame>
+  );
+}
+
 function Trash() {
   const [items, setItems] = useState<{ item: string; name: string; changed: number }[] | null>(null);
   useEffect(() => void ask<{ item: string; name: string; changed: number }[]>("trash").then((list) => list && setItems(list)), []);
@@ -338,6 +407,10 @@ export function Dialogs() {
       return <Find />;
     case "open":
       return <Open />;
+    case "sweep":
+      return <SweepDialog />;
+    case "save node":
+      return <SaveNode />;
     default:
       return null;
   }

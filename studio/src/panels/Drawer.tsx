@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { type Drawer as Tab, ask, command, get, NO_FINDINGS, NO_ROWS, openDrawer, run, running, set, show, useStudio } from "../store";
-import { grouped, short } from "../words";
+import { type Drawer as Tab, ask, command, consented, get, NO_FINDINGS, NO_ROWS, openDrawer, run, running, set, show, useStudio } from "../store";
+import { ago, grouped, short } from "../words";
 import { Plot } from "./Plot";
 import { Resizer } from "./Resizer";
 import { World } from "./World";
@@ -24,6 +24,7 @@ export function Strip() {
   const [startVersion, setStartVersion] = useState(0);
   useEffect(() => setStartVersion(get().doc?.version ?? 0), [session?.run]);
   const batch = useStudio((s) => s.batch);
+  const waiting = useStudio((s) => s.queue.length);
   const paused = session?.state === "paused";
   const starting = session?.state === "starting";
   const share = session?.tick && session.total_ticks ? session.tick / session.total_ticks : 0;
@@ -37,12 +38,13 @@ export function Strip() {
         <button type="button" disabled={!on || starting} onClick={() => command("node")} title="run the next node">Step node</button>
         <button type="button" disabled={!on || starting} onClick={() => command("update")} title="run until the next update">To update</button>
         <button type="button" disabled={!on} onClick={() => command("stop")}>■ Stop</button>
+        {(on || elsewhere) && <button type="button" disabled={!ok} title="run this graph, as it is now, after the active run" onClick={() => void consented(false)}>Queue</button>}
       </div>
       <span className={`state ${session?.state ?? ""}`} data-testid="state">
         {elsewhere ? `${elsewhere.doc} is ${elsewhere.state}` : (session?.state ?? "not running")}
         {session?.why ? `: ${session.why}` : ""}
         {session?.error && !session.error.node ? `: ${session.error.message}` : ""}
-        {session?.waiting ? `, ${session.waiting} more seed${session.waiting > 1 ? "s" : ""}` : ""}
+        {waiting ? `, ${waiting} more run${waiting > 1 ? "s" : ""}` : ""}
       </span>
       <div className="clock">
         <div className="bar" role="progressbar" aria-label="progress of the run" aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
@@ -67,11 +69,11 @@ export function Strip() {
           set({ compared: batch, shownRun: "compare" });
           show("runs");
         }}>
-          Compare {batch.length} seeds
+          Compare {batch.length} runs
         </button>
       )}
-      <label className="pace">
-        pace
+      <label className="pace" title="ticks per second">
+        <span className="hidden">pace</span>
         <select value={pace} onChange={(e) => void ask("pace", { pace: Number(e.target.value) })}>
           <option value={0}>full speed</option>
           <option value={240}>240/s</option>
@@ -150,6 +152,8 @@ function History() {
     if (doc) void ask<typeof rows>("history", { doc: doc.doc }).then((changes) => changes && setRows(changes));
   }, [doc?.doc, doc?.version, doc?.done]);
   return (
+    <>
+    {doc && <Versions doc={doc.doc} />}
     <ol className="past">
       {rows.map((row) => (
         <li key={row.number} className={row.done ? "" : "undone"}>
@@ -164,6 +168,27 @@ function History() {
         </button>
       </li>
     </ol>
+    </>
+  );
+}
+
+/** Named versions, which outlive undo. */
+function Versions({ doc }: { doc: string }) {
+  const [rows, setRows] = useState<{ name: string; t: number }[]>([]);
+  const [name, setName] = useState("");
+  useEffect(() => void ask<typeof rows>("versions", { doc }).then((list) => list && setRows(list)), [doc]);
+  return (
+    <form className="row versions" onSubmit={(e) => {
+      e.preventDefault();
+      void ask<typeof rows>("save_version", { doc, name }).then((list) => list && setRows(list));
+      setName("");
+    }}>
+      <input aria-label="name of the version" placeholder="name of a version" value={name} onChange={(e) => setName(e.target.value)} />
+      <button type="submit" disabled={!name.trim()}>Save version</button>
+      {rows.map((row, number) => (
+        <button type="button" key={row.t} className="version" title={`saved ${ago(row.t)}; click to restore it`} onClick={() => void ask("open_version", { doc, number })}>⟲ {row.name}</button>
+      ))}
+    </form>
   );
 }
 

@@ -1,10 +1,14 @@
 import { useState } from "react";
-import { openInside, removeSelected } from "../canvas/Canvas";
-import { ask, checkOf, flatId, get, graphOf, op, set, useStudio } from "../store";
+import { openInside, removeSelected, setMode } from "../canvas/Canvas";
+import { setComment } from "../canvas/marks";
+import { originOf } from "../ports";
+import { ask, checkOf, FRAME, flatId, get, graphOf, op, set, useStudio } from "../store";
 import type { CheckFinding, Summary } from "../types";
 import { endsOf, level, shapeOf, short } from "../words";
 import { Field } from "./Field";
+import { align, spread } from "./Menu";
 import { Histogram, Spark } from "./Spark";
+import { Why } from "./Why";
 
 export function Inspector() {
   const one = useStudio((s) => (s.selected.length === 1 ? s.selected[0] : ""));
@@ -13,7 +17,7 @@ export function Inspector() {
   const exists = useStudio((s) => !!one && !!graphOf(s)?.nodes[one]);
   return (
     <aside className="inspector" aria-label="inspector">
-      {edge ? <EdgePanel key={edge} target={edge} /> : one && exists ? <NodePanel key={one} id={one} /> : many > 1 ? <ManyPanel /> : <GraphPanel />}
+      {edge ? <EdgePanel key={edge} target={edge} /> : one && exists ? <NodePanel key={one} id={one} /> : one?.startsWith(FRAME) ? <CommentPanel key={one} id={one.slice(FRAME.length)} /> : many > 1 ? <ManyPanel /> : <GraphPanel />}
     </aside>
   );
 }
@@ -29,6 +33,22 @@ function Fix({ finding }: { finding: CheckFinding }) {
   );
 }
 
+function CommentPanel({ id }: { id: string }) {
+  const text = useStudio((s) => graphOf(s)?.frames?.[id]?.text);
+  const [typed, setTyped] = useState(text ?? "");
+  if (text === undefined) return null;
+  return (
+    <>
+      <h2>Comment</h2>
+      <p className="quiet">Drag it to move the nodes on it, too.</p>
+      <textarea aria-label="text of the comment" rows={6} value={typed} onChange={(e) => setTyped(e.target.value)} onBlur={() => typed !== text && setComment(id, { text: typed })} />
+      <div className="row">
+        <button type="button" className="danger" onClick={removeSelected}>Remove</button>
+      </div>
+    </>
+  );
+}
+
 function ManyPanel() {
   const ids = useStudio((s) => s.selected);
   return (
@@ -37,6 +57,9 @@ function ManyPanel() {
       <p className="quiet">{ids.join(", ")}</p>
       <div className="row">
         <button type="button" onClick={() => set({ dialog: "group" })}>Group into one</button>
+        <button type="button" onClick={() => align(0)}>Align left</button>
+        <button type="button" onClick={() => align(1)}>Align top</button>
+        <button type="button" onClick={spread}>Spread</button>
         <button type="button" className="danger" onClick={removeSelected}>Remove</button>
       </div>
     </>
@@ -125,9 +148,12 @@ function NodePanel({ id }: { id: string }) {
         {node.type === "SubGraph" && (
           <>
             <button type="button" onClick={() => openInside(id)}>Open</button>
+            <button type="button" onClick={() => set({ dialog: "save node", dialogNode: id })}>Save as node…</button>
             <button type="button" onClick={() => void ask("ungroup", { doc: get().doc?.doc, id, inside: get().inside }).then(() => set({ selected: [] }))}>Ungroup</button>
           </>
         )}
+        <button type="button" aria-pressed={node.mode === "mute"} title="leave the node out of runs (M)" onClick={() => setMode("mute")}>Mute</button>
+        <button type="button" aria-pressed={node.mode === "bypass"} title="pass its input on (B)" onClick={() => setMode("bypass")}>Bypass</button>
         <button type="button" className="danger" onClick={removeSelected}>Remove</button>
       </div>
     </>
@@ -182,11 +208,13 @@ function EdgePanel({ target }: { target: string }) {
   const edge = useStudio((s) => graphOf(s)?.edges.find((e) => e.to === target));
   const type = useStudio((s) => (edge ? checkOf(s)?.outputs[edge.from] : undefined));
   const end = useStudio((s) => {
-    const [node, port] = endsOf(edge?.from ?? ".");
+    const graph = graphOf(s);
+    const [node, port] = endsOf(edge && graph ? originOf(graph, edge.from) : ".");
     return `${flatId(s, node)}.${port}`;
   });
   const ring = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rings[end] : undefined)) ?? [];
   const [at, setAt] = useState<number | null>(null);
+  const trainer = useStudio((s) => graphOf(s)?.nodes[endsOf(target)[0]]?.type === "PPOTrainerNode");
   if (!edge) return <p className="quiet">This edge no longer exists.</p>;
   const index = at === null ? ring.length - 1 : Math.min(at, ring.length - 1);
   const summary = ring[index];
@@ -215,6 +243,12 @@ function EdgePanel({ target }: { target: string }) {
         </div>
       ) : (
         <p className="quiet">Run the graph to see the values on this edge.</p>
+      )}
+      {trainer && (
+        <>
+          <h3>Why</h3>
+          <Why node={endsOf(target)[0]} />
+        </>
       )}
       <h3>Delay</h3>
       <DelayEditor target={target} />
@@ -328,6 +362,9 @@ function GraphPanel() {
         <>
           <h3>Run</h3>
           <Field param={{ name: "seeds", type: "1 | 3 | 5 | 10", default: "1", required: true, legal: "one of", help: "Runs of one click, each with the next seed; Runs compares them." }} value={String(seeds)} onSet={(value) => Promise.resolve(set({ seeds: Number(value) }))} />
+          <div className="row">
+            <button type="button" onClick={() => set({ dialog: "sweep" })}>Sweep…</button>
+          </div>
           {settings.map(([name, type, help]) => (
             <Field key={name} param={{ name, type, default: null, required: true, legal: type.includes("|") ? "one of" : type, help }} value={doc.graph.run[name]} onSet={(value) => (value === undefined ? Promise.resolve(null) : op({ op: "run", settings: { [name]: value } }))} />
           ))}

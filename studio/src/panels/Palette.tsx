@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
-import { addNode } from "../canvas/Canvas";
+import { addNode, addSaved } from "../canvas/Canvas";
 import { CATEGORY } from "../ports";
-import { useStudio } from "../store";
+import { ask, useStudio } from "../store";
 import type { Kind } from "../types";
 
 export function matchingKinds(kinds: Record<string, Kind>, words: string): Kind[] {
@@ -14,7 +14,9 @@ export function matchingKinds(kinds: Record<string, Kind>, words: string): Kind[
 
 export function Palette() {
   const kinds = useStudio((s) => s.kinds);
+  const saved = useStudio((s) => s.savedNodes);
   const [words, setWords] = useState("");
+  const mine = saved.filter((node) => node.name.toLowerCase().includes(words.toLowerCase()));
   const groups = useMemo(() => {
     const order = ["RL/PPO", "World", "Flow", "Look", "Values", "RL/Hierarchy", "Town", "Tools", "Language"];
     const by = new Map<string, Kind[]>();
@@ -28,6 +30,20 @@ export function Palette() {
         if (e.key === "Enter" && first) void addNode(first.name);
       }} />
       <div className="palette-list" tabIndex={0} role="region" aria-label="all nodes">
+        {mine.length > 0 && (
+          <section>
+            <h3>Saved</h3>
+            {mine.map((node) => (
+              <div key={node.name} className="saved-node">
+                <button type="button" className="kind" style={{ "--accent": "var(--c-any)" } as React.CSSProperties} title={`in: ${node.inputs.join(", ")}\nout: ${node.outputs.join(", ")}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-saved", node.name)} onClick={() => void addSaved(node.name)}>
+                  <b>{node.name}</b>
+                  <small>{node.inputs.length} in, {node.outputs.length} out</small>
+                </button>
+                <button type="button" className="cross" aria-label={`forget ${node.name}`} title="graphs that use it keep their copy" onClick={() => void ask("forget_node", { name: node.name })}>✕</button>
+              </div>
+            ))}
+          </section>
+        )}
         {groups.map(([category, list]) => (
           <section key={category}>
             <h3>{category}</h3>

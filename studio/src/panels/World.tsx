@@ -122,9 +122,10 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
 
 export function World({ most = 4 }: { most?: number }) {
   const frames = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.frames : NO_FRAMES));
-  if (frames.length === 0) return <p className="quiet pad">Environments that can be drawn (CartPole, Pendulum, Acrobot, MountainCar, towns) are shown here during a run. Set a lower pace to follow the motion.</p>;
+  if (frames.length === 0) return <p className="quiet pad">Environments are shown here during a run: drawn from their observations, or as they render themselves. Set a lower pace to follow the motion.</p>;
   return (
     <div className="scenes">
+      {frames.filter((frame) => frame.why).map((frame) => <p key={frame.step} className="quiet">{frame.why}</p>)}
       {frames.flatMap((frame) => (frame.pictures ?? frame.states).slice(0, most).map((_, copy) => <Scene key={`${frame.step}${copy}`} frame={frame} copy={copy} />))}
     </div>
   );

@@ -9,6 +9,8 @@ export function Gallery() {
   const documents = useStudio((s) => s.documents);
   const session = useStudio((s) => s.session);
   const [renaming, setRenaming] = useState("");
+  const folderOf = (name: string) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "");
+  const folders = [...new Set(documents.map((d) => folderOf(d.name)))].sort();
   return (
     <main className="gallery">
       <header>
@@ -24,8 +26,11 @@ export function Gallery() {
       {documents.length > 0 && (
         <section aria-labelledby="yours">
           <h2 id="yours">Your graphs</h2>
+          {folders.map((folder) => (
+          <div key={folder}>
+          {folder && <h3>{folder}</h3>}
           <ul className="documents">
-            {documents.map((d) => (
+            {documents.filter((d) => folderOf(d.name) === folder).map((d) => (
               <li key={d.name}>
                 {renaming === d.name ? (
                   <form onSubmit={(e) => {
@@ -38,18 +43,23 @@ export function Gallery() {
                   </form>
                 ) : (
                   <button type="button" onClick={() => void openDoc(d.name)}>
-                    <b>{d.name}</b>
+                    {d.graph && <Thumb graph={{ ...d.graph, run: { seed: 0, total_steps: 0, path: "" } }} />}
+                    <b>{d.name.slice(folder ? folder.length + 1 : 0)}</b>
                     <small>
                       {session?.doc === d.name && ["running", "paused"].includes(session.state) ? session.state : `changed ${ago(d.changed)}`}
                     </small>
                   </button>
                 )}
-                <button type="button" className="away" aria-label={`rename ${d.name}`} title="rename" onClick={() => setRenaming(d.name)}>✎</button>
-                <button type="button" className="away" aria-label={`duplicate ${d.name}`} title="duplicate" onClick={() => void ask<Doc>("duplicate", { doc: d.name }).then((doc) => doc && enter(doc))}>⧉</button>
-                <button type="button" className="away" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name }).then((done) => done !== null && toast(`${d.name} is in the trash; Trash… restores it`))}>✕</button>
+                <div className="acts">
+                  <button type="button" aria-label={`rename ${d.name}`} title="folder/name moves it into a folder" onClick={() => setRenaming(d.name)}>Rename</button>
+                  <button type="button" aria-label={`duplicate ${d.name}`} onClick={() => void ask<Doc>("duplicate", { doc: d.name }).then((doc) => doc && enter(doc))}>Duplicate</button>
+                  <button type="button" aria-label={`move ${d.name} to the trash`} title="moves the file to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name }).then((done) => done !== null && toast(`${d.name} is in the trash; Trash… restores it`))}>Trash</button>
+                </div>
               </li>
             ))}
           </ul>
+          </div>
+          ))}
         </section>
       )}
       <section aria-labelledby="templates">

@@ -18,6 +18,7 @@ export function Runs() {
   const shown = useStudio((s) => s.shownRun);
   const setShown = showRun;
   const session = useStudio((s) => s.session?.state);
+  const queue = useStudio((s) => s.queue);
   const load = useCallback(() => {
     void ask<RunRow[]>("runs").then((list) => list && setRows(list));
     void ask<SearchRow[]>("searches").then((list) => list && setSearches(list));
@@ -28,7 +29,7 @@ export function Runs() {
     return () => clearInterval(timer);
   }, [load, session]);
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const list = (rows ?? []).filter((r) => parts.every((p) => `${r.run} ${r.env} ${r.state} ${r.finding ?? ""}`.toLowerCase().includes(p)));
+  const list = (rows ?? []).filter((r) => parts.every((p) => `${r.run} ${r.env} ${r.state} ${r.tags.join(" ")} ${r.finding ?? ""}`.toLowerCase().includes(p)));
   const current = rows?.find((r) => r.run === shown);
   const search = searches.find((s) => `search ${s.search}` === shown);
   return (
@@ -36,13 +37,27 @@ export function Runs() {
       <section className="runs-list" aria-label="runs">
         <div className="row">
           <h1>Runs</h1>
-          <input type="search" aria-label="filter runs" placeholder="filter: env, state, name, finding" value={words} onChange={(e) => setWords(e.target.value)} />
+          <input type="search" aria-label="filter runs" placeholder="filter: env, state, name, tag, finding" value={words} onChange={(e) => setWords(e.target.value)} />
           <span className="quiet">
             {list.length} of {rows?.length ?? "…"}
           </span>
           <span className="grow" />
           <button type="button" disabled={chosen.length < 2} onClick={() => setShown("compare")}>Compare {chosen.length || ""}</button>
         </div>
+        {queue.length > 0 && (
+          <section className="queue" aria-label="queue" data-testid="queue">
+            <h2>Queue</h2>
+            <ol>
+              {queue.map((each) => (
+                <li key={each.id}>
+                  {each.doc} <span className="quiet">{each.label}</span>
+                  <button type="button" className="cross" aria-label={`remove ${each.doc}, ${each.label} from the queue`} onClick={() => void ask("unqueue", { id: each.id })}>✕</button>
+                </li>
+              ))}
+            </ol>
+            <button type="button" onClick={() => void ask("unqueue")}>Empty the queue</button>
+          </section>
+        )}
         <div className="table" tabIndex={0} role="region" aria-label="list of runs">
           <table>
             <thead>
@@ -64,6 +79,7 @@ export function Runs() {
                   </td>
                   <td className="name">
                     <button type="button" className="link" onClick={() => setShown(r.run)}>{r.run}</button>
+                    {r.tags.map((tag) => <button type="button" key={tag} className="tag" title="show runs with this tag" onClick={() => setWords(tag)}>{tag}</button>)}
                   </td>
                   <td className="env">{r.env.replace(/^surefoot\//, "")}</td>
                   <td>
@@ -118,6 +134,7 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
           again();
         })}>Delete</button>
       </div>
+      <Tags key={row.run} row={row} again={again} />
       {code && (
         <div className="code-beside">
           <div>
@@ -175,6 +192,21 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
         </>
       )}
     </>
+  );
+}
+
+function Tags({ row, again }: { row: RunRow; again: () => void }) {
+  const [typed, setTyped] = useState(row.tags.join(", "));
+  const save = () => {
+    if (typed !== row.tags.join(", ")) void ask<{ tags: string[] }>("tag", { run: row.run, tags: typed.split(",") }).then((done) => {
+      if (done) setTyped(done.tags.join(", "));
+      again();
+    });
+  };
+  return (
+    <label className="line-field">
+      tags <input value={typed} placeholder="separated by commas" onChange={(e) => setTyped(e.target.value)} onBlur={save} onKeyDown={(e) => e.key === "Enter" && save()} />
+    </label>
   );
 }
 

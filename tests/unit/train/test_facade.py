@@ -33,7 +33,7 @@ from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.train.facade import PPO
 from surefoot.train.interop.sb3_functions import evaluate_policy, make_vec_env
-from surefoot.train.interop.sb3_names import DummyVecEnv, Monitor, VecNormalize, set_random_seed
+from surefoot.train.interop.sb3_names import VecNormalize, set_random_seed
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import make_spec
@@ -124,7 +124,6 @@ def test_every_kind_of_env_works() -> None:
         make_world("CartPole-v1", 2),
         lambda: gym.make("CartPole-v1"),
         Countdown,
-        DummyVecEnv([Countdown, Countdown]),
     ):
         assert small(env).learn(1).num_timesteps >= 8
 
@@ -159,13 +158,10 @@ def test_a_policy_that_cannot_be_used_gets_one_sentence(policy: Any, error: type
         PPO(policy, "CartPole-v1")
 
 
-def test_arguments_that_are_something_else_here_say_what() -> None:
-    with pytest.raises(ConfigError, match="torso=YourModule"):
-        small(policy_kwargs={"features_extractor_class": nn.Module})
-    with pytest.raises(ConfigError, match="set optimizer to 'adam'"):
-        small(policy_kwargs={"optimizer_class": torch.optim.SGD})
-    with pytest.raises(ConfigError, match="100 episodes"):
-        small(stats_window_size=10)
+def test_arguments_of_sb3_name_the_class_that_has_them() -> None:
+    for settings in ({"policy_kwargs": {"features_extractor_class": nn.Module}}, {"stats_window_size": 10}):
+        with pytest.raises(ConfigError, match=r"surefoot\.sb3\.PPO has it"):
+            small(**settings)
 
 
 class Torso(nn.Module):
@@ -273,10 +269,8 @@ def sb3_class(name: str) -> type:
 @pytest.mark.parametrize(
     ("callback", "says"),
     [
-        (sb3_class("EvalCallback")(), "EvalCallback .*--eval-every"),
-        (sb3_class("EvalCallback"), "EvalCallback .*evaluate_policy"),
-        ([sb3_class("CheckpointCallback")()], "model.save"),
-        (sb3_class("StopTrainingOnRewardThreshold")(), "recent_return"),
+        (sb3_class("EvalCallback")(), r"EvalCallback is a callback .* surefoot\.sb3\.PPO"),
+        ([sb3_class("EvalCallback")], "EvalCallback .*one UpdateReport"),
         (type("Mine", (sb3_class("BaseCallback"),), {})(), "Mine is a callback of Stable-Baselines3"),
         (lambda locals_, globals_: True, "one UpdateReport"),
         ("print", "one UpdateReport"),
@@ -562,8 +556,6 @@ def test_a_classic_id_is_our_own_world_and_the_log_says_so(caplog: pytest.LogCap
         assert backend_of(make_vec_env("CartPole-v1", backend="gymnasium")) == "gymnasium"
         assert backend_of(make_vec_env("CartPole-v1", env_kwargs={"sutton_barto_reward": True})) == "gymnasium"
         assert caplog.text == ""
-    with pytest.raises(ConfigError, match="vec_env_cls"):
-        make_vec_env("CartPole-v1", vec_env_cls=dict)
 
 
 def test_vec_normalize_turns_on_what_it_names_and_leaves_the_world_alone() -> None:
@@ -579,13 +571,6 @@ def test_vec_normalize_turns_on_what_it_names_and_leaves_the_world_alone() -> No
         VecNormalize(world).save("x")
 
 
-def test_monitor_is_the_env_itself_and_a_file_has_another_name() -> None:
-    env = Countdown()
-    assert Monitor(env) is env
-    with pytest.raises(ConfigError, match="to_monitor_csv"):
-        Monitor(env, "log.csv")
-
-
 def test_set_random_seed_seeds_the_global_generators() -> None:
     def draws() -> tuple[float, float, float]:
         set_random_seed(4)
@@ -595,7 +580,7 @@ def test_set_random_seed_seeds_the_global_generators() -> None:
 
 
 def test_attributes_of_sb3_say_where_they_went() -> None:
-    with pytest.raises(AttributeError, match="UpdateReport"):
+    with pytest.raises(AttributeError, match="surefoot.sb3.PPO"):
         _ = small().logger
     with pytest.raises(AttributeError, match="no 'nothing'"):
         _ = small().nothing

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.compat.sb3.callbacks import BaseCallback, CallbackList, ConvertCallback
 from surefoot.compat.sb3.files.load_save import load_model, save_model
-from surefoot.compat.sb3.files.model_files import optimizer_state, policy_weights, read_zip
+from surefoot.compat.sb3.files.model_files import optimizer_state, policy_weights, read_zip, tensors_of
 from surefoot.compat.sb3.functions import (
     FloatSchedule,
     Schedule,
@@ -35,7 +35,7 @@ from surefoot.compat.sb3.vec_env import (
     is_vecenv_wrapped,
     unwrap_vec_normalize,
 )
-from surefoot.compat.sb3.vec_env.foreign import as_vec_env
+from surefoot.compat.sb3.vec_env.foreign import ForeignVecEnv, as_vec_env
 from surefoot.envs.gym.atari import is_atari, register_games
 
 
@@ -101,8 +101,9 @@ class BaseAlgorithm:
         return env
 
     def get_env(self) -> VecEnv | None:
-        """Return the vec env of the model."""
-        return self.env
+        """Return the vec env of the model; one of an installed SB3 as it was passed."""
+        env: Any = self.env
+        return env.venv if isinstance(env, ForeignVecEnv) else env
 
     def get_vec_normalize_env(self) -> VecNormalize | None:
         """Return the `VecNormalize` around the env, if there is one."""
@@ -205,11 +206,9 @@ class BaseAlgorithm:
         known: dict[str, Any] = {"policy": self.policy, "policy.optimizer": optimizer}
         parameters = load_path_or_dict
         if not isinstance(parameters, dict):
-            tensors = read_zip(load_path_or_dict)[1]
-            parameters = {
-                "policy": tensors["policy"],
-                "policy.optimizer": optimizer_state(optimizer, tensors["optimizer"]),
-            }
+            saved = read_zip(load_path_or_dict)
+            slots = optimizer_state(optimizer, saved["optimizer"])
+            parameters = {"policy": tensors_of(saved["policy"]), "policy.optimizer": slots}
         if unknown := parameters.keys() - known.keys():
             raise ValueError(f"{sorted(unknown)} are not parts of the model; its parts are {', '.join(known)}")
         if exact_match and parameters.keys() != known.keys():
@@ -243,7 +242,7 @@ class BaseAlgorithm:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies: without logger, rollout and engine, which the next `learn` makes."""
-        state = {name: x for name, x in vars(self).items() if name not in ("_rollout", "rollout_buffer")}
+        state = {name: x for name, x in vars(self).items() if name not in ("_rollout", "rollout_buffer", "_stop")}
         # Observations of a built-in world are not those of the vec env.
         if (collector := state.get("_collector")) is not None and not hasattr(collector.world, "last_obs"):
             state["_last_obs"] = None

@@ -23,30 +23,14 @@ def evaluate_policy(
     reward_threshold: float | None = None,
     return_episode_rewards: bool = False,
     warn: bool = True,
+    extra: Callable[[VecEnv], dict[str, Any]] = lambda env: {},
 ) -> Any:
     """Return mean and deviation of the returns of complete episodes, or all returns and lengths.
 
     With several envs each plays its share of the episodes. A `Monitor` gives the returns before other wrappers changed the
     rewards; without one there is a warning. `callback(locals, globals)` is called after each step of each env.
+    `extra(env)` returns more arguments for `model.predict`.
     """
-    return play_episodes(
-        *(model, env, n_eval_episodes, deterministic, render, callback, reward_threshold, return_episode_rewards, warn)
-    )
-
-
-def play_episodes(
-    model: Any,
-    env: Any,
-    n_eval_episodes: int,
-    deterministic: bool,
-    render: bool,
-    callback: Callable[[dict[str, Any], dict[str, Any]], None] | None,
-    reward_threshold: float | None,
-    return_episode_rewards: bool,
-    warn: bool,
-    extra: Callable[[VecEnv], dict[str, Any]] = lambda env: {},
-) -> Any:
-    """Do what `evaluate_policy` does; `extra(env)` returns more arguments for `model.predict`."""
     env = as_vec_env(env)
     if not isinstance(env, VecEnv):
         single = env

@@ -64,8 +64,9 @@ class TableSchedule:
 
     POINTS = 1001
 
-    def __init__(self, values: list[float]) -> None:
-        self.values = values
+    def __init__(self, values: list[float], name: str = "") -> None:
+        """`name` is that of the function."""
+        self.values, self.__name__ = values, name
 
     def __call__(self, progress_remaining: float) -> float:
         return float(np.interp(1.0 - progress_remaining, np.linspace(0.0, 1.0, len(self.values)), self.values))
@@ -73,10 +74,11 @@ class TableSchedule:
     @classmethod
     def of(cls, schedule: Any) -> TableSchedule:
         """Return the table of a function."""
-        return cls([float(schedule(1.0 - i / (cls.POINTS - 1))) for i in range(cls.POINTS)])
+        values = [float(schedule(1.0 - i / (cls.POINTS - 1))) for i in range(cls.POINTS)]
+        return cls(values, getattr(schedule, "__name__", type(schedule).__name__))
 
     def __repr__(self) -> str:
-        return f"TableSchedule(from {self.values[0]} to {self.values[-1]})"
+        return f"TableSchedule({self.__name__} from {self.values[0]} to {self.values[-1]})"
 
 
 class FloatSchedule:

@@ -68,22 +68,9 @@ def make_atari_env(
     start_index: int = 0,
     monitor_dir: str | os.PathLike[str] | None = None,
     wrapper_kwargs: dict[str, Any] | None = None,
-    env_kwargs: dict[str, Any] | None = None,
-    vec_env_cls: type[Any] | None = None,
-    vec_env_kwargs: dict[str, Any] | None = None,
-    monitor_kwargs: dict[str, Any] | None = None,
+    *args: Any,
+    **kwargs: Any,
 ) -> VecEnv:
-    """Return `make_vec_env` with `AtariWrapper`, whose arguments are `wrapper_kwargs`."""
-    return make_vec_env(
-        env_id,
-        n_envs,
-        seed,
-        start_index,
-        monitor_dir,
-        AtariWrapper,
-        env_kwargs,
-        vec_env_cls,
-        vec_env_kwargs,
-        monitor_kwargs,
-        wrapper_kwargs,
-    )
+    """Return `make_vec_env` with `AtariWrapper`, whose arguments are `wrapper_kwargs`; the rest are those of `make_vec_env`."""
+    kwargs["wrapper_kwargs"] = wrapper_kwargs
+    return make_vec_env(env_id, n_envs, seed, start_index, monitor_dir, AtariWrapper, *args, **kwargs)

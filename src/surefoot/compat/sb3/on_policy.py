@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.compat.sb3.algorithm import BaseAlgorithm
+from surefoot.compat.sb3.callbacks import ConvertCallback
 from surefoot.compat.sb3.engine.learners import ModelLearner
 from surefoot.compat.sb3.engine.policies import EnginePolicy
 from surefoot.compat.sb3.engine.worlds import VecEnvWorld, built_in_world
@@ -20,6 +21,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.learn.report import UpdateReport
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
+from surefoot.train.interrupt import GentleStop
 
 
 class _Stop(Exception):
@@ -33,7 +35,8 @@ class OnPolicyAlgorithm(BaseAlgorithm):
     gamma: float
     gae_lambda: float
     use_sde: bool
-    interrupted = False
+    _stop = GentleStop(())
+    """Notes Ctrl-C during `learn`."""
     use_masking = False
     """Whether the policy gets the action masks of the env."""
     rollout_buffer: RolloutBuffer
@@ -76,7 +79,7 @@ class OnPolicyAlgorithm(BaseAlgorithm):
             self._last_obs = world.last_obs
 
     def _after_step(self, callbacks: Any, obs: Any, rewards: Any, dones: Any, infos: Any) -> None:
-        if self.interrupted:
+        if self._stop.requested:
             raise _Stop
         if callbacks is not None:
             self.num_timesteps += self.n_envs
@@ -121,6 +124,10 @@ class OnPolicyAlgorithm(BaseAlgorithm):
 
     def _replay(self, callbacks: Any) -> bool:
         """Call the callbacks once per step of the rollout; return False if one stopped the training."""
+        if type(callbacks) is ConvertCallback and callbacks.callback is None:
+            self.num_timesteps += self.n_steps * self.n_envs
+            callbacks.n_calls, callbacks.num_timesteps = callbacks.n_calls + self.n_steps, self.num_timesteps
+            return True
         rollout, ended = self._rollout, self._rollout.ended
         obs = self.rollout_buffer.observations
         for t in range(self.n_steps):

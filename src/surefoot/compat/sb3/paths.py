@@ -14,26 +14,26 @@ from types import ModuleType
 
 HOME = "surefoot.compat.sb3"
 
-# SB3's path → module in compat/sb3. A path with others below it is a package; "" has no names itself.
+# SB3's path → module in compat/sb3, or several. A path with others below it is a package; "" has no names itself.
 PATHS = {
     "surefoot.sb3.common": "",
     "surefoot.sb3.common.atari_wrappers": "envs.atari",
     "surefoot.sb3.common.base_class": "algorithm",
     "surefoot.sb3.common.buffers": "rollout_buffer",
-    "surefoot.sb3.common.callbacks": "all_callbacks",
+    "surefoot.sb3.common.callbacks": "callbacks eval_callback stop_callbacks",
     "surefoot.sb3.common.distributions": "policies.distributions",
     "surefoot.sb3.common.env_checker": "envs.check",
     "surefoot.sb3.common.env_util": "make_env",
-    "surefoot.sb3.common.envs": "envs",
+    "surefoot.sb3.common.envs": "envs.bit_flipping envs.grid envs.identity",
     "surefoot.sb3.common.envs.bit_flipping_env": "envs.bit_flipping",
     "surefoot.sb3.common.envs.identity_env": "envs.identity",
     "surefoot.sb3.common.envs.multi_input_envs": "envs.grid",
     "surefoot.sb3.common.evaluation": "evaluation",
-    "surefoot.sb3.common.logger": "record.logger",
+    "surefoot.sb3.common.logger": "record.formats record.logger",
     "surefoot.sb3.common.monitor": "record.monitor",
     "surefoot.sb3.common.noise": "noise",
     "surefoot.sb3.common.on_policy_algorithm": "on_policy",
-    "surefoot.sb3.common.policies": "policies.actor_critic",
+    "surefoot.sb3.common.policies": "policies.base policies.actor_critic",
     "surefoot.sb3.common.preprocessing": "spaces",
     "surefoot.sb3.common.results_plotter": "record.plots",
     "surefoot.sb3.common.running_mean_std": "vec_env.normalize",
@@ -73,7 +73,7 @@ PATHS = {
     "surefoot.sb3_contrib.common.recurrent.policies": "contrib.recurrent_policies",
     "surefoot.sb3_contrib.common.recurrent.type_aliases": "contrib.recurrent_policies",
     "surefoot.sb3_contrib.common.vec_env": "other_algorithms",
-    "surefoot.sb3_contrib.common.wrappers": "contrib.wrappers",
+    "surefoot.sb3_contrib.common.wrappers": "contrib.masks contrib.time_feature",
     "surefoot.sb3_contrib.common.wrappers.action_masker": "contrib.masks",
     "surefoot.sb3_contrib.common.wrappers.time_feature": "contrib.time_feature",
     **{f"surefoot.sb3_contrib.{name}": "other_algorithms" for name in ("ars", "crossq", "qrdqn", "tqc", "trpo")},
@@ -97,12 +97,12 @@ class MirrorFinder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        if name not in PACKAGES:
+        targets = [import_module(f"{HOME}.{target}") for target in PATHS[name].split()]
+        if name not in PACKAGES and len(targets) == 1:
             # The import system returns the entry of sys.modules after this call: the same module object for both paths.
-            sys.modules[name] = import_module(f"{HOME}.{PATHS[name]}")
-        elif PATHS[name]:
-            target = vars(import_module(f"{HOME}.{PATHS[name]}"))
-            vars(module).update({key: value for key, value in target.items() if not key.startswith("__")})
+            sys.modules[name] = targets[0]
+        for target in targets:
+            vars(module).update({key: value for key, value in vars(target).items() if not key.startswith("__")})
 
 
 def install() -> None:

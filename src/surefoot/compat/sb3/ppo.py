@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,6 @@ from gymnasium import spaces
 from surefoot.compat.sb3.engine.learners import ModelLearner, is_plain_adam
 from surefoot.compat.sb3.engine.policies import EnginePolicy, standard
 from surefoot.compat.sb3.functions import FloatSchedule, draw_seed
-from surefoot.compat.sb3.interrupts import Interrupts
 from surefoot.compat.sb3.on_policy import OnPolicyAlgorithm, check_sizes
 from surefoot.compat.sb3.policies.actor_critic import (
     ActorCriticCnnPolicy,
@@ -23,6 +23,7 @@ from surefoot.compat.sb3.stop_callbacks import needs_every_step
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.rate_control import Knobs
 from surefoot.train.device import pin_threads
+from surefoot.train.interrupt import GentleStop
 
 MlpPolicy, CnnPolicy, MultiInputPolicy = ActorCriticPolicy, ActorCriticCnnPolicy, MultiInputActorCriticPolicy
 
@@ -182,10 +183,10 @@ class PPO(OnPolicyAlgorithm):
         if self.verbose >= 1:
             where = f"called in every step ({every_step})" if every_step else "called after each rollout"
             print(f"learning by {learner.path}: {learner.path_reason}; callbacks are {where}")
-        iteration, self.interrupted = 0, False
-        with Interrupts(self):
-            while self.num_timesteps < total and not self.interrupted:
-                if not self._collect(callbacks, every_step is not None) or self.interrupted:
+        iteration = 0
+        with GentleStop((signal.SIGINT,)) as self._stop:
+            while self.num_timesteps < total and not self._stop.requested:
+                if not self._collect(callbacks, every_step is not None) or self._stop.requested:
                     break
                 iteration += 1
                 self._current_progress_remaining = 1.0 - self.num_timesteps / total
@@ -193,7 +194,7 @@ class PPO(OnPolicyAlgorithm):
                     self.dump_logs(iteration)
                 self.train()
         callbacks.on_training_end()
-        if self.interrupted:
+        if self._stop.requested:
             self._last_obs = self._collector = None
             if on_interrupt != "stop":
                 raise KeyboardInterrupt

@@ -43,6 +43,11 @@ class RolloutBuffer:
         """Whether there is a rollout."""
         return self._rollout is not None
 
+    def reset(self) -> None:
+        """Forget the rollout."""
+        self._rollout = None
+        vars(self).pop("advantages", None)
+
     def size(self) -> int:
         """Return the number of steps per env."""
         return self.buffer_size if self.full else 0

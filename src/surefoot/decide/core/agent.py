@@ -53,8 +53,9 @@ class AgentConfig:
     abstain_below: float | None = None
     """Answer "none of these" if the expected success rate is below this; 0 never does.
 
-    None: below 0.3, as soon as there are 20 outcomes per option, if at most 1 % of the past successes had so low a score: a
-    policy that is still learning must try. One such query in ten is answered nevertheless, so that wrong refusals are noticed."""
+    None: below 0.5, as soon as there are 20 outcomes per option, if fewer than 1 in 400 of the past successes had so low a
+    score: a policy that is still learning must try. One such query in ten is answered nevertheless, so that wrong refusals
+    are noticed."""
     remembered: int = 10_000
     """Capacity for open decisions, and for finished ones that `explain` searches."""
     extra: int = 0

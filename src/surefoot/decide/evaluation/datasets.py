@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -46,13 +47,14 @@ def read(directory: Path, kind: str = "auto", topics: Path | None = None) -> Dat
 def _labels(directory: Path, topics: Path | None) -> Dataset:
     rows = list[tuple[str, str]]()
     for path in sorted(directory.glob("*.csv")):
-        # utf-8-sig: Excel's "CSV UTF-8" starts with a byte order mark, which would become part of the first column's name.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if not {"text", "category"} <= set(reader.fieldnames or ()):
-                columns = f"has the columns {', '.join(reader.fieldnames)}" if reader.fieldnames else "is empty"
-                raise RecordingError(f"{path} {columns}; it needs the columns text and category")
-            rows += [(row["text"] or "", row["category"]) for row in reader]
+        reader = csv.DictReader(io.StringIO(_text(path), newline=""))
+        if not {"text", "category"} <= set(reader.fieldnames or ()):
+            columns = f"has the columns {', '.join(reader.fieldnames)}" if reader.fieldnames else "is empty"
+            raise RecordingError(f"{path} {columns}; it needs the columns text and category")
+        for row in reader:
+            if not (row["category"] or "").strip():
+                raise RecordingError(f"line {reader.line_num} of {path} has no category; its text is {row['text']!r}")
+            rows.append((row["text"] or "", row["category"]))
     if not rows:
         raise RecordingError(f"the .csv files in {directory} have no queries")
     labels = sorted({label for _, label in rows})
@@ -69,6 +71,17 @@ def _labels(directory: Path, topics: Path | None) -> Dataset:
     right = [index[label] for _, label in rows]
     texts = [text for text, _ in rows]
     return Dataset(texts=texts, right=right, names=names, descriptions=descriptions, candidates=None)
+
+
+def _text(path: Path) -> str:
+    """Return the content of a file in UTF-8."""
+    try:
+        # utf-8-sig: Excel's "CSV UTF-8" starts with a byte order mark, which would become part of the first column's name.
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RecordingError(
+            f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8, in Excel as CSV UTF-8"
+        ) from error
 
 
 def _topics(path: Path) -> dict[str, tuple[str, list[str]]]:
@@ -88,7 +101,7 @@ def _candidates(path: Path) -> Dataset:
     # Keyed by name and description: two queries may offer different tools under one name.
     index: dict[tuple[str, str], int] = {}
     texts, right, candidates = list[str](), list[int](), list[list[int]]()
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(_text(path).splitlines(), 1):
         if not line.strip():
             continue
         try:

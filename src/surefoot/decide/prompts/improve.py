@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.prompts.mutations import MUTATIONS
-from surefoot.decide.prompts.policy import PromptConfig, versions
+from surefoot.decide.prompts.examples import Examples
+from surefoot.decide.prompts.policy import CHANGES, PromptConfig, versions
 from surefoot.decide.prompts.scorers import Scorer
 from surefoot.decide.prompts.text import tokens
 
@@ -85,13 +85,13 @@ def improve(choose: Chooser, prompts: Sequence[str], scorer: Scorer, *, token_co
     return results
 
 
-def fixed(names: Sequence[str], config: PromptConfig) -> Chooser:
+def fixed(names: Sequence[str], config: PromptConfig, examples: Examples | None = None) -> Chooser:
     """Return a chooser that applies the same mutations to every prompt, skipping those that are not possible."""
 
     def choose(prompt: str) -> list[tuple[str, str]]:
         text, done = prompt, list[tuple[str, str]]()
         for name in names:
-            possible = versions(text, prompt, config)
+            possible = versions(text, prompt, config, examples)
             if name in possible:
                 text = possible[name]
                 done.append((name, text))
@@ -100,14 +100,14 @@ def fixed(names: Sequence[str], config: PromptConfig) -> Chooser:
     return choose
 
 
-def at_random(config: PromptConfig, seed: int = 0) -> Chooser:
+def at_random(config: PromptConfig, seed: int = 0, examples: Examples | None = None) -> Chooser:
     """Return a chooser that draws among the possible mutations and stopping, all equally likely."""
     rng = np.random.default_rng(seed)
 
     def choose(prompt: str) -> list[tuple[str, str]]:
         text, done = prompt, list[tuple[str, str]]()
         while len(done) < config.max_steps:
-            possible = versions(text, prompt, config)
+            possible = versions(text, prompt, config, examples)
             names = [name for name in possible if name not in [did for did, _ in done]]
             drawn = int(rng.integers(len(names) + 1))
             if drawn == len(names):
@@ -119,30 +119,42 @@ def at_random(config: PromptConfig, seed: int = 0) -> Chooser:
     return choose
 
 
-def best_single(scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int) -> tuple[str, ...]:
+def best_single(
+    scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int, examples: Examples | None = None
+) -> tuple[str, ...]:
     """Return the mutation with the highest mean reward over the prompts, within `evaluations` scores; none if all lose."""
-    rows = prompts[: max(1, evaluations // (len(MUTATIONS) + 1))]
-    return _best([(name,) for name in MUTATIONS], scorer, rows, config)
+    rows = prompts[: max(1, evaluations // (len(CHANGES) + 1))]
+    return _best([(name,) for name in CHANGES], scorer, rows, config, examples)
 
 
 def best_of_n(
-    scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int, *, n: int = 24, seed: int = 0
+    scorer: Scorer,
+    prompts: Sequence[str],
+    config: PromptConfig,
+    evaluations: int,
+    examples: Examples | None = None,
+    *,
+    n: int = 24,
+    seed: int = 0,
 ) -> tuple[str, ...]:
     """Return the best of n random sequences of mutations, by mean reward over the prompts, within `evaluations` scores."""
     rng = np.random.default_rng(seed)
     drawn = [
-        tuple(MUTATIONS[int(i)] for i in rng.permutation(len(MUTATIONS))[: int(rng.integers(1, config.max_steps + 1))])
+        tuple(CHANGES[int(i)] for i in rng.permutation(len(CHANGES))[: int(rng.integers(1, config.max_steps + 1))])
         for _ in range(n)
     ]
-    return _best(drawn, scorer, prompts[: max(1, evaluations // (n + 1))], config)
+    return _best(drawn, scorer, prompts[: max(1, evaluations // (n + 1))], config, examples)
 
 
-def best_sequence(scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int) -> tuple[str, ...]:
+def best_sequence(
+    scorer: Scorer, prompts: Sequence[str], config: PromptConfig, evaluations: int, examples: Examples | None = None
+) -> tuple[str, ...]:
     """Return the sequence that grows by the mutation with the highest mean reward until none gains (greedy search)."""
-    rows = prompts[: max(1, evaluations // (config.max_steps * len(MUTATIONS)))]
+    rows = prompts[: max(1, evaluations // (config.max_steps * len(CHANGES)))]
     names: tuple[str, ...] = ()
     while len(names) < config.max_steps:
-        longer = _best([names, *((*names, name) for name in MUTATIONS if name not in names)], scorer, rows, config)
+        more = [names, *((*names, name) for name in CHANGES if name not in names)]
+        longer = _best(more, scorer, rows, config, examples)
         if longer == names:
             break
         names = longer
@@ -150,12 +162,16 @@ def best_sequence(scorer: Scorer, prompts: Sequence[str], config: PromptConfig, 
 
 
 def _best(
-    sequences: Sequence[tuple[str, ...]], scorer: Scorer, prompts: Sequence[str], config: PromptConfig
+    sequences: Sequence[tuple[str, ...]],
+    scorer: Scorer,
+    prompts: Sequence[str],
+    config: PromptConfig,
+    examples: Examples | None,
 ) -> tuple[str, ...]:
     """Return the sequence with the highest mean reward; the empty one if none is above 0."""
     best, highest = (), 0.0
     for names in dict.fromkeys(sequences):
-        results = improve(fixed(names, config), prompts, scorer, token_cost=config.token_cost)
+        results = improve(fixed(names, config, examples), prompts, scorer, token_cost=config.token_cost)
         mean = float(np.mean([each.reward for each in results]))
         if mean > highest:
             best, highest = names, mean

@@ -270,6 +270,7 @@ ABOUT = {
     "labelled-parts": "labels the task and the text it is about",
     "role": "says who answers",
     "step-by-step": "asks for the steps before the answer",
+    "examples": "begins with examples and their answers",
     STOP: "leaves the prompt as it is",
 }
 """What each action does."""

@@ -1,18 +1,20 @@
-"""The policy that chooses mutations: the decision core, with one yes-or-no decision per mutation."""
+"""The policy that chooses mutations: the decision core, with outcomes of a mutation against stopping."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, flag, integer, real
 from surefoot.data.knobs import Config, knob
 from surefoot.decide.core.agent import Agent, AgentConfig
-from surefoot.decide.encoders.encoder import make_encoder
-from surefoot.decide.prompts.mutations import ABOUT, MUTATIONS, STOP, allowed, mutate
+from surefoot.decide.encoders.observed import GivenVectors
+from surefoot.decide.policy.replay import ReplayChooser
+from surefoot.decide.policy.replay_config import ReplayConfig
+from surefoot.decide.prompts.examples import EXAMPLES, Examples, split_examples
+from surefoot.decide.prompts.mutations import MUTATIONS, STOP, allowed, mutate
 from surefoot.decide.prompts.scorers import Scorer
 from surefoot.decide.prompts.structure import KINDS, structure
 from surefoot.decide.prompts.text import tokens
@@ -24,17 +26,24 @@ class PromptConfig(Config):
 
     max_steps: int = knob(4, "Most mutations per prompt.", integer(Interval(1)))
     token_cost: float = knob(0.002, "Cost of each added token, in units of the score.", real(NOT_NEGATIVE))
-    max_tokens: int = knob(80, "Most tokens that the mutations of a prompt may add in all.", integer(Interval(0)))
+    max_tokens: int = knob(200, "Most tokens that the mutations of a prompt may add in all.", integer(Interval(0)))
     allow_cut: bool = knob(False, "Allow mutations that remove words of the prompt.", flag())
     span: float = knob(
         2.0, "Gain in score that counts as a full success; a loss of as much is a full failure.", real(POSITIVE)
     )
 
 
-def versions(text: str, original: str, config: PromptConfig) -> dict[str, str]:
+CHANGES = (*MUTATIONS, EXAMPLES)
+"""What the policy chooses among: the mutations, and examples if there are rows to take them from."""
+
+
+def versions(text: str, original: str, config: PromptConfig, examples: Examples | None = None) -> dict[str, str]:
     """Return the text after each mutation that is possible and stays within the cap, by the mutation's name."""
-    mask, room = allowed(text, allow_cut=config.allow_cut), config.max_tokens + tokens(original)
-    texts = {name: mutate(text, name).text for name, possible in zip(MUTATIONS, mask, strict=False) if possible}
+    head, body = split_examples(text)
+    mask, room = allowed(body, allow_cut=config.allow_cut), config.max_tokens + tokens(original)
+    texts = {name: head + mutate(body, name).text for name, possible in zip(MUTATIONS, mask, strict=False) if possible}
+    if examples is not None and not head:
+        texts[EXAMPLES] = examples.before(body, original, room - tokens(text))
     return {name: new for name, new in texts.items() if new != text and tokens(new) <= room}
 
 
@@ -42,15 +51,19 @@ _FORMS = ("option", "yes-no", "short", "text", "open")
 FACTS = (
     *(f"form_{form}" for form in _FORMS),
     *(f"kind_{kind}" for kind in (*KINDS, "")),
-    *("strict", "cue", "material", "asks", "question", "paragraphs", "short", "long", "longer"),
-    *(f"did_{mutation}" for mutation in MUTATIONS),
+    *("strict", "cue", "material", "asks", "question", "paragraphs", "short", "long", "longer", "like", "alike"),
+    *(f"did_{mutation}" for mutation in CHANGES),
 )
 """Names of the numbers that the policy observes."""
 
 
-def facts(text: str, did: Sequence[str]) -> np.ndarray:
-    """Return the numbers of `FACTS`, [F] of length 1: what the prompt asks for and in which form, and what was done to it."""
-    found, size = structure(text), tokens(text)
+def facts(text: str, did: Sequence[str], likeness: float = 0.0) -> np.ndarray:
+    """Return the numbers of `FACTS`, [F] of length 1: what the prompt asks for and in which form, and what was done to it.
+
+    `likeness` is the cosine with the nearest example, 0 without one.
+    """
+    body = split_examples(text)[1]
+    found, size = structure(body), tokens(body)
     values = [
         *(found.form == form for form in _FORMS),
         *(found.kind == kind for kind in (*KINDS, "")),
@@ -58,68 +71,78 @@ def facts(text: str, did: Sequence[str]) -> np.ndarray:
         bool(found.cue),
         bool(found.material),
         bool(found.instruction),
-        text.rstrip().endswith("?"),
-        "\n\n" in text.strip(),
+        body.rstrip().endswith("?"),
+        "\n\n" in body.strip(),
         size < 25,
         size > 60,
         size > 150,
-        *(name in did for name in MUTATIONS),
+        likeness > 0.0,
+        likeness > _ALIKE,
+        *(name in did for name in CHANGES),
     ]
     row = np.array(values, np.float32)
     return row / np.float32(max(1.0, np.sqrt(row.sum())))
 
 
-# Ridge weights: a mutation's mean gain is learned first, and what depends on the prompt only after many outcomes. Rows of
-# one task are alike, so a difference between prompts that was seen on few tasks is mostly chance.
-_CONSTANT, _FACTS = 2.0, 0.4
+# Cosine with the nearest example that about half of the prompts of one task have.
+_ALIKE = 0.7
+# A mutation's mean gain is learned first, and what depends on the prompt only after many outcomes. Rows of one task are
+# alike, so a difference between prompts that was seen on few tasks is mostly chance.
+# Together they have length 1, as vectors of encoders have.
+_CONSTANT, _FACTS = 0.93, 0.3676
+# Smaller steps than the default's: the features of all prompts are alike.
+_LR = 0.02
 
 
 class PromptPolicy:
     """Chooses mutations one after the other, and when to stop, without evaluating anything.
 
-    An agent of the decision core with the mutations and "stop" as options and `FACTS` as features. Its chooser is
-    `residual`, a regression per mutation: the core's default chooser assumes that one option is right and the others are
-    wrong, but several mutations can help the same prompt.
+    An agent of the decision core with the mutations and "stop" as options and `FACTS` as its vector. Each outcome is one of
+    the pair of a mutation and "stop": several mutations can help the same prompt, and none of them makes another one wrong.
 
     Args:
         config: Limits and price.
         seed: Seed of the exploration in training.
+        examples: Rows that examples are taken from.
     """
 
-    def __init__(self, config: PromptConfig | None = None, *, seed: int = 0) -> None:
-        self.config, self.seed = config or PromptConfig(), seed
-        # Words of a prompt do not tell which mutation helps it: the encoder is the smallest, and its vector is 0.
-        encoder = make_encoder("hashing-1-8")
-        self.agent = Agent(encoder, config=AgentConfig(chooser="residual", extra=len(FACTS) + 1, seed=seed))
-        for name, about in ABOUT.items():
-            self.agent.options.add(name, about)
+    def __init__(self, config: PromptConfig | None = None, *, seed: int = 0, examples: Examples | None = None) -> None:
+        self.config, self.seed, self.examples = config or PromptConfig(), seed, examples
+        # Descriptions do not tell which mutation helps.
+        encoder = GivenVectors(len(FACTS) + 1, prior=0.0)
+        settings = AgentConfig(abstain_below=0.0, seed=seed)
+        chooser = ReplayChooser(encoder.dim, encoder.likeness, config=ReplayConfig(lr=_LR, seed=seed))
+        self.agent = Agent(encoder, config=settings, chooser=chooser)
+        for name in (*CHANGES, STOP):
+            self.agent.options.add_vector(name)
 
-    def choose(self, text: str, did: Sequence[str], possible: Sequence[str]) -> str:
-        """Return the name of the next mutation, or stop."""
-        if not possible:
-            return STOP
-        record = self.agent.choose(text, allowed=(*possible, STOP), greedy=True, **self._observed(text, did))
-        return record.name or STOP
+    def choose(self, text: str, did: Sequence[str], possible: Sequence[str], original: str = "") -> str:
+        """Return the name of the next mutation of a version of `original`, or stop."""
+        vector = self.observe(text, did, original)
+        return self.agent.choose("", allowed=(*possible, STOP), vector=vector, greedy=True).name or STOP
 
-    def learn(self, text: str, did: Sequence[str], mutation: str, gain: float) -> None:
+    def learn(self, text: str, did: Sequence[str], mutation: str, gain: float, original: str = "") -> None:
         """Learn that `mutation` changed the score of `text` by `gain`, less its cost; stopping changes it by 0."""
         success = float(np.clip(0.5 + 0.5 * gain / self.config.span, 0.0, 1.0))
-        for name, reward in ((mutation, success), (STOP, 0.5)):
-            record = self.agent.imitate(text, name, allowed=(mutation, STOP), **self._observed(text, did))
+        vector = self.observe(text, did, original)
+        for name, reward in ((mutation, success), (STOP, 1.0 - success)):
+            record = self.agent.imitate("", name, allowed=(mutation, STOP), vector=vector)
             self.agent.outcome(record.id, reward)
-        self.agent.learn()
+            self.agent.learn()
 
-    def _observed(self, text: str, did: Sequence[str]) -> dict[str, Any]:
-        extra = np.append(_FACTS * facts(text, did), _CONSTANT).astype(np.float32)
-        return {"extra": extra, "vector": np.zeros(self.agent.encoder.dim, np.float32)}
+    def observe(self, text: str, did: Sequence[str], original: str = "") -> np.ndarray:
+        """Return the vector of a version of `original`, [F + 1]."""
+        near = [] if self.examples is None else self.examples.nearest(original or text)
+        row = _FACTS * facts(text, did, near[0][0] if near else 0.0)
+        return np.append(row, _CONSTANT).astype(np.float32)
 
     def steps(self, prompt: str) -> list[tuple[str, str]]:
         """Return (mutation, text after it) of each step for one prompt."""
         text, done = prompt, list[tuple[str, str]]()
         while len(done) < self.config.max_steps:
             did = [name for name, _ in done]
-            possible = {n: t for n, t in versions(text, prompt, self.config).items() if n not in did}
-            name = self.choose(text, did, list(possible))
+            possible = {n: t for n, t in versions(text, prompt, self.config, self.examples).items() if n not in did}
+            name = self.choose(text, did, list(possible), prompt)
             if name == STOP:
                 break
             text = possible[name]
@@ -179,14 +202,14 @@ def _moves(policy: PromptPolicy, walks: Sequence[_Walk], rng: np.random.Generato
     """Return (walk, mutation, text after it) for every walk that continues."""
     moves = list[tuple[_Walk, str, str]]()
     for walk in walks:
-        texts = versions(walk.text, walk.original, policy.config)
+        texts = versions(walk.text, walk.original, policy.config, policy.examples)
         possible = [name for name in texts if name not in walk.tried and name not in walk.did]
         if not possible:
             continue
         if rng.random() < EXPLORE:
             name = possible[int(rng.integers(len(possible)))]
         else:
-            name = policy.choose(walk.text, walk.did, possible)
+            name = policy.choose(walk.text, walk.did, possible, walk.original)
         if name != STOP:
             moves.append((walk, name, texts[name]))
     return moves
@@ -195,7 +218,7 @@ def _moves(policy: PromptPolicy, walks: Sequence[_Walk], rng: np.random.Generato
 def _learn(policy: PromptPolicy, walk: _Walk, name: str, text: str, score: float) -> None:
     cost = policy.config.token_cost * (tokens(text) - tokens(walk.text))
     gain = score - walk.score - cost
-    policy.learn(walk.text, walk.did, name, gain)
+    policy.learn(walk.text, walk.did, name, gain, walk.original)
     if gain > 0.0:
         walk.text, walk.score, walk.did, walk.tried = text, score, [*walk.did, name], set()
     else:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.promotion import Versions
+from surefoot.decide.prompts.examples import Examples
 from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy
 from surefoot.decide.prompts.scorers import LintScorer, RidgeScorer, Scorer
+from surefoot.decide.prompts.tasks import TaskRow
 from surefoot.errors import ConfigError, RunError
 from surefoot.train.rundir.rundir import RunDir
 
@@ -41,14 +43,16 @@ class PromptRun:
         if isinstance(self.scorer, RidgeScorer):
             self.scorer.save(directory.path / SCORER)
         self.policy.agent.save(Versions(directory.path / VERSIONS))
+        examples = self.policy.examples
         content = {
-            "format": 2,
+            "format": 3,
             "seed": self.policy.seed,
             "config": asdict(self.policy.config),
             "measured": self.measured,
             "evaluations": self.evaluations,
             "curve": self.curve,
             "prompts": list(self.prompts),
+            "examples": [] if examples is None else [[row.prompt, row.answer] for row in examples.rows],
         }
         (directory.path / FILE).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
         # Last: a directory without it is not found as a run.
@@ -65,9 +69,11 @@ class PromptRun:
         path = directory.path / FILE
         try:
             content: Any = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != 2:
+            if content["format"] != 3:
                 raise RunError(f"{directory.path} was written by an earlier version; train the policy again")
-            policy = PromptPolicy(PromptConfig(**content["config"]), seed=int(content["seed"]))
+            rows = [TaskRow(prompt=str(prompt), answer=str(answer)) for prompt, answer in content["examples"]]
+            config, examples = PromptConfig(**content["config"]), Examples(rows) if rows else None
+            policy = PromptPolicy(config, seed=int(content["seed"]), examples=examples)
             prompts, curve = tuple(map(str, content["prompts"])), [(int(x), float(y)) for x, y in content["curve"]]
             measured, evaluations = str(content["measured"]), int(content["evaluations"])
         except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Generator, Mapping
@@ -30,6 +31,10 @@ class Workshop:
     toolbox: Toolbox
     thresholds: Mapping[str, float]
     """Minimum calibrated success rate per tool, for it to be selected."""
+
+
+# Encoders compare words: "12 * 7" has none that the description of a calculator has. Without - and /, which dates have too.
+_EXPRESSION, _IN_WORDS = re.compile(r"\d\s*(?:\*\*|[+*^×÷])\s*\(?\s*\d"), "calculate arithmetic"
 
 
 class Answering:
@@ -86,6 +91,8 @@ class Answering:
 
     def _decide(self, vector: np.ndarray, greedy: bool) -> DecisionRecord:
         agent, trace, thresholds = self.workshop.agent, self.trace, self.workshop.thresholds
+        if _EXPRESSION.search(self.query):
+            vector = agent.encoder.encode([f"{self.query} {_IN_WORDS}"])[0]
         count = len(trace.context_ids)
         features = encode_features(
             trace.cues, context=count, scales=len(trace.scales), activated=count, retrieval=trace.retrieval

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ObservationSpace
+from surefoot.data.spaces import Box, ObservationSpace
 from surefoot.envs.api import Arrays
 from surefoot.nets.continuous_heads import GaussianHead
 from surefoot.nets.heads import DiscreteHead
@@ -22,6 +22,17 @@ from surefoot.nets.images import Parts
 from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.nets.recurrent import GATES, UNROLL
 from surefoot.nets.torsos import Flatten, layer, mlp
+
+
+class ScaledHead(GaussianHead):
+    """Independent normals whose actions are multiplied by `factor` and then clipped, as ActionProcessor does."""
+
+    def __init__(self, space: Box, *, factor: Any, log_std_init: float) -> None:
+        super().__init__(space, log_std_init=log_std_init)
+        self.factor = np.asarray(factor, np.float32)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action.reshape(len(action), *self.shape) * self.factor, self.low, self.high)
 
 
 class PolicyNet(nn.Module):

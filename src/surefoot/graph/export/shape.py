@@ -30,6 +30,8 @@ from surefoot.nets.images import image_kind
 AS_SCRIPT = "export this graph as a script"
 # Programs do not contain the simulator of a town, the tools and the language models: a script imports them.
 BOUND = ("Town", "Tools", "Language")
+# Modes of the ActionProcessor that a program has for continuous actions.
+MODES = ("clip", "scale")
 WATCHERS = {
     "Print": {"value": "loss_info"},
     "Recorder": {"loss_info": "loss_info", "episodes": "episodes"},
@@ -55,7 +57,7 @@ class LoopRoles:
 def shape_of(plan: Schedule) -> LoopRoles:
     """Return the roles of the nodes; raise `GraphError` with the node that cannot be part of a standalone program."""
     by_id = {each.id: each for each in plan.firings}
-    roles = plain_roles(plan) or plain_roles(plan, recurrent=True)
+    roles = plain_roles(plan, modes=MODES) or plain_roles(plan, recurrent=True, modes=MODES)
     if roles is not None:
         nodes = {role: by_id[id] for role, id in roles.items()}
         shape = LoopRoles(
@@ -110,7 +112,7 @@ def _several(plan: Schedule, by_id: dict[str, Firing]) -> LoopRoles:
     if single is None:
         raise GraphError(f"a standalone program has one agent, one ActionProcessor and one trainer; {AS_SCRIPT}")
     agent, action, trainer = single["agent"], single["action"], single["trainer"]
-    if agent.params["deterministic"] or action.params["mode"] not in ("none", "clip"):
+    if agent.params["deterministic"] or action.params["mode"] not in ("none", *MODES):
         raise GraphError(
             f"{action.id}: a standalone program has neither mode={action.params['mode']!r} nor deterministic agents; "
             f"{AS_SCRIPT}"

@@ -219,10 +219,12 @@ class LoopWriter(StandaloneWriter):
         size = read(agent, "output_size")
         if agent.params["action_space"] == "discrete":
             return f"{self.use(DiscreteHead)}({self.use(Discrete)}({size}))"
-        bounds = f", {read(action, 'low')}, {read(action, 'high')}" if action.params["mode"] == "clip" else ""
-        return (
-            f"{self.use(GaussianHead)}({self.use(Box)}(({size},){bounds}), log_std_init={read(agent, 'log_std_init')})"
-        )
+        mode, std = action.params["mode"], f"log_std_init={read(agent, 'log_std_init')}"
+        bounds = f", {read(action, 'low')}, {read(action, 'high')}" if mode != "none" else ""
+        space = f"{self.use(Box)}(({size},){bounds})"
+        if mode == "scale":
+            return f"{self.use(program_policy.ScaledHead)}({space}, factor={read(action, 'factor')}, {std})"
+        return f"{self.use(GaussianHead)}({space}, {std})"
 
     def _policy(self, picture: Box | None) -> str:
         agent, read = self.shape.agent, self.fields.read

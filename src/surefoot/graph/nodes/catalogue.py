@@ -15,6 +15,7 @@ from typing import Any, TypedDict, cast
 
 from surefoot.data.kinds import Interval, Kind, choice, integer, optional, real
 from surefoot.data.shipped_yaml import read_shipped
+from surefoot.decide.policy.replay_config import ReplayConfig
 from surefoot.graph.nodes.param_kinds import KINDS, text
 from surefoot.graph.spec.declare import REQUIRED, Clocks, Infer, Lint, NodeType, Param, Port, Streams
 from surefoot.graph.spec.types import Clock, Type
@@ -22,7 +23,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig
 
-CONFIGS = {each.__name__: each for each in (PPOConfig, NetConfig, CollectConfig)}
+CONFIGS = {each.__name__: each for each in (PPOConfig, NetConfig, CollectConfig, ReplayConfig)}
 _NUMBER = re.compile(r"(int|float)(?: (>=?) (\S+))?(?: (<=?) (\S+))?")
 
 

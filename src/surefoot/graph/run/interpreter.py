@@ -70,6 +70,7 @@ class Interpreter:
         trust: Allow Code nodes to run.
         live: Which outputs are watched.
         profile: Measure the time of each node.
+        fuse: Run the plain loop in a native environment by whole rollouts while nothing is watched; False fires every node.
         **run: Overrides of seed, total_steps and path.
     """
 
@@ -81,13 +82,18 @@ class Interpreter:
         trust: bool = False,
         live: Live | None = None,
         profile: bool = False,
+        fuse: bool = True,
         **run: Any,
     ) -> None:
+        # Imports torch, which a studio without a run does not load.
+        from surefoot.graph.run.whole_rollouts import whole_rollouts
+
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
         # Asked for in every tick.
         self._last_tick = self.plan.ticks
         self.nodes = build(self.plan, setting=Setting(Path(into), trust))
         self.machine = Machine(self.plan, self.nodes)
+        self.fuse, self._whole = fuse, whole_rollouts(self.machine)
         self.trainers = [each.id for each in self.plan.firings if each.declared.trains]
         self.live = live or Live()
         self.breaks: list[Break] = []
@@ -166,6 +172,8 @@ class Interpreter:
         while machine.tick < last and not self._paused and not stop():
             if self._index or self.profile:
                 self.tick()
+            elif self.fuse and self._whole and not (live.rings or self.breaks) and self._whole.is_possible(last):
+                self._whole.run()
             else:
                 # As `tick`, without a call of the clock per tick if nothing is watched.
                 machine.run_tick()
@@ -184,7 +192,7 @@ class Interpreter:
         if not ends:
             raise GraphError("this graph has no trainer, so there is no update to run to")
         while not self.finished:
-            if not self.run(1):
+            if not self.run(self._whole.steps - self.ticks % self._whole.steps if self._whole else 1):
                 return False
             if any(self.machine.value(end) is not None for end in ends):
                 return True

@@ -95,7 +95,7 @@ class Machine:
         try:
             result = call(*[values[slot] for slot in args])
         except Exception as why:
-            raise self._failure(index, args, why) from why
+            raise self.failure(index, why) from why
         if out is not None:
             values[out] = result  # pyright: ignore[reportArgumentType, reportCallIssue]  # a tuple for a slice, a value for a slot
         return True
@@ -133,9 +133,10 @@ class Machine:
         """Return the current value of an output."""
         return self.values[self.slots[end]]
 
-    def _failure(self, index: int, args: tuple[int, ...], why: Exception) -> FiringError:
+    def failure(self, index: int, why: Exception) -> FiringError:
+        """Return the error of a node that failed, with its inputs."""
         firing = self.firings[index]
-        pairs = zip(firing.inputs, args, strict=True)
+        pairs = zip(firing.inputs, self.steps[index][1], strict=True)
         inputs = {each.port.name: self.values[slot] for each, slot in pairs if each.edge is not None}
         # Errors of the library are sentences; others need the name of their class.
         message = str(why) if isinstance(why, SurefootError) else f"{type(why).__name__}: {why}"

@@ -32,6 +32,8 @@ class PPOAgentNode(RuntimeNode):
         self.action: ActionSpace = Box((size,) if isinstance(size, int) else size)
         if self.params.action_space == "discrete":
             self.action = Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
+        self.bounds: tuple[Any, Any] = (-math.inf, math.inf)
+        """The bounds to which the head clips; an engine that steps whole rollouts sets those of the ActionProcessor."""
         self.policy: ActorCritic | None = None
         self.actor: KernelActor | None = None
         self.context: dict[str, torch.Tensor] = {}
@@ -65,7 +67,7 @@ class PPOAgentNode(RuntimeNode):
     def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[ActionRecord, ActorCritic]:
         policy = self.policy
         if policy is None:
-            policy = self.build(observations)
+            policy = self.build(observations, *self.bounds)
             # The kernel samples; it has no mode, so a deterministic agent acts with torch.
             # In a graph gSDE's noise is kept by torch: the kernel repeats it only within its own rollouts.
             if self.path != "torch" and not self.params.deterministic and policy.head.noise() is None:

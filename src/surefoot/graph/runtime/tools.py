@@ -1,4 +1,4 @@
-"""Tool-selection nodes: the library's questions, encoder, chooser and tools, one batch of decisions per tick."""
+"""Tool-selection nodes: the library's questions, encoder, agent and tools, one batch of decisions per tick."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from typing import Any
 import numpy as np
 
 from surefoot.data.seeds import seed_for
+from surefoot.decide.core.agent import Agent, AgentConfig
+from surefoot.decide.core.record import DecisionRecord
 from surefoot.decide.encoders.encoder import Encoder, make_encoder
-from surefoot.decide.policy.choosers import Experience, OptionChoice
-from surefoot.decide.policy.options import Options
-from surefoot.decide.policy.outcome_model import Scene
-from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
+from surefoot.decide.policy.replay import ReplayChooser
+from surefoot.decide.policy.replay_config import ReplayConfig
 from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.memory import TextMemory
 from surefoot.decide.tools.protocol import Toolbox, ToolRequest, ToolResult
 from surefoot.decide.tools.toolbox.assistant import questions, tools
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, built
 from surefoot.graph.runtime.inspection import EveryNode
-from surefoot.learn.learner import Learner
 from surefoot.train.collect.episodes import Episode
 
 # Decisions in the mean reward that loss_info reports.
@@ -85,13 +84,6 @@ class Tools:
     box: Toolbox
     memory: TextMemory
 
-    def options(self, encoder: Encoder) -> Options:
-        """Return the tools as options to choose among, by their descriptions."""
-        options = Options(encoder)
-        for each in self.box:
-            options.add(each.name, each.description)
-        return options
-
 
 class ToolBoxNode(RuntimeNode):
     """The shipped tools; their notes and tables are files below `into`."""
@@ -103,52 +95,33 @@ class ToolBoxNode(RuntimeNode):
         return Tools(Toolbox(*all_tools), memory)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTool:
-    """The choice of a tool for one question."""
-
-    name: str
-    scene: Scene
-    choice: OptionChoice
-
-
 class ToolPolicyNode(RuntimeNode):
-    """The policy over tools, built in the first tick."""
+    """An agent of the decision core over the tools, built in the first tick."""
 
     def setup(self) -> None:
-        it = self.params
-        self.config = ChooserConfig(sharpness=it.sharpness, floor=it.floor, fresh=it.fresh, reuse=it.reuse)
-        self.ppo = PPO_DEFAULTS.replace(lr=it.lr, epochs=it.epochs, seed=self.seed)
-        self.generator = np.random.default_rng(seed_for("choose", self.seed))
-        self.chooser: PPOChooser | None = None
+        self.agent: Agent | None = None
 
-    def __call__(self, vectors: np.ndarray, toolbox: Tools, encoder: Encoder) -> tuple[list[ChosenTool], PPOChooser]:
-        if self.chooser is None:
-            self.options = toolbox.options(encoder)
-            self.chooser = PPOChooser(
-                encoder.dim, encoder.likeness, options=len(self.options), config=self.config, ppo=self.ppo
-            )
-        names, choices = self.options.names, list[ChosenTool]()
-        for vector in vectors:
-            scene = self.options.scene(vector, names)
-            choice = self.chooser.choose(scene, self.generator)
-            choices.append(ChosenTool(names[choice.at], scene, choice))
-        return choices, self.chooser
+    def __call__(self, vectors: np.ndarray, toolbox: Tools, encoder: Encoder) -> tuple[list[DecisionRecord], Agent]:
+        if self.agent is None:
+            settings = self.settings(ReplayConfig, seed=self.seed)
+            chooser = ReplayChooser(encoder.dim, encoder.likeness, config=settings)
+            self.agent = Agent(encoder, config=AgentConfig(seed=self.seed), chooser=chooser)
+            for each in toolbox.box:
+                self.agent.options.add(each.name, each.description)
+        return [self.agent.decide("", vector=vector) for vector in vectors], self.agent
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the weights of the policy and of the outcome model."""
-        if self.chooser is None:
+        """Return the weights of the policy."""
+        if self.agent is None:
             return {}
-        return {**self.chooser.policy.state_dict(), "theta": self.chooser.model.theta()}
+        state = self.agent.chooser.state()
+        return {name: state[name] for name in ("table", "none", "outside")}
 
     def snapshot(self) -> dict[str, Any]:
-        assert self.chooser is not None
-        return {"chooser": self.chooser.state(), "generator": rng_to_json(self.generator)}
+        return {"agent": built(self.agent).state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        assert self.chooser is not None
-        self.chooser.set_state(saved["chooser"])
-        self.generator = rng_from_json(saved["generator"])
+        built(self.agent).set_state(saved["agent"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +137,12 @@ class ToolRunnerNode(RuntimeNode):
     """Runs the chosen tools."""
 
     def __call__(
-        self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], toolbox: Tools
+        self, queries: Sequence[ToolQuestion], choices: Sequence[DecisionRecord], toolbox: Tools
     ) -> list[ToolOutput]:
         return self.run(queries, [each.name for each in choices], toolbox)
 
-    def run(self, queries: Sequence[ToolQuestion], names: Sequence[str], toolbox: Tools) -> list[ToolOutput]:
-        """Return the results of the tools with these names."""
+    def run(self, queries: Sequence[ToolQuestion], names: Sequence[str | None], toolbox: Tools) -> list[ToolOutput]:
+        """Return the results of the tools with these names; None runs nothing."""
 
         async def all_of_them() -> list[ToolOutput]:
             # One after the other: tools write notes, and the next tool must find them.
@@ -177,7 +150,9 @@ class ToolRunnerNode(RuntimeNode):
 
         return asyncio.run(all_of_them())
 
-    async def _one(self, text: str, name: str, toolbox: Tools) -> ToolOutput:
+    async def _one(self, text: str, name: str | None, toolbox: Tools) -> ToolOutput:
+        if name is None:
+            return ToolOutput(result=ToolResult(text=""), milliseconds=0.0, error="none of the tools was chosen")
         begin = time.perf_counter()
         context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
         request, error = ToolRequest(text=text, context=context), ""
@@ -197,7 +172,7 @@ class ToolRewardNode(RuntimeNode):
     """One reward per result, from 0 to 1."""
 
     def __call__(
-        self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], results: Sequence[ToolOutput]
+        self, queries: Sequence[ToolQuestion], choices: Sequence[DecisionRecord], results: Sequence[ToolOutput]
     ) -> tuple[np.ndarray, np.ndarray]:
         right = np.array([is_right(query, output) for query, output in zip(queries, results, strict=True)], bool)
         rewards: list[float] = []
@@ -219,28 +194,25 @@ class ToolExamNode(EveryNode):
 
     def setup(self) -> None:
         super().setup()
-        # A greedy choice does not depend on the generator.
-        self.generator = np.random.default_rng(0)
         self.toolbox, self.runner = ToolBoxNode(into=self.into / "exam"), ToolRunnerNode()
         self.tools: Tools | None = None
 
     def __call__(
-        self, trigger: Any, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser
+        self, trigger: Any, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: Agent
     ) -> tuple[float | None, float | None]:
         return self.examine(queries, encoder, chooser) if self.is_due() else (None, None)
 
-    def examine(self, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
+    def examine(self, queries: Sequence[ToolQuestion], encoder: Encoder, agent: Agent) -> tuple[float, float]:
         """Return the share of right answers with the most likely tool, and with the tool of the nearest description."""
         if not queries:
             raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
         if self.tools is None:
             self.tools = self.toolbox(encoder)
-            self.options = self.tools.options(encoder)
-        names, by_policy, by_description = self.options.names, list[str](), list[str]()
-        for vector in encoder.encode([each.text for each in queries]):
-            scene = self.options.scene(vector, names)
-            by_policy.append(names[chooser.choose(scene, self.generator, greedy=True).at])
-            by_description.append(names[int(scene.cosine.argmax())])
+        by_policy, by_description = list[str](), list[str]()
+        for query in queries:
+            record = agent.choose(query.text, greedy=True, peek=True)
+            by_policy.append(record.names[record.choice.at])
+            by_description.append(record.names[int(record.scene.cosine.argmax())])
         runs = [self.runner.run(queries, chosen, self.tools) for chosen in (by_policy, by_description)]
         right, nearest = (sum(map(is_right, queries, outputs)) / len(queries) for outputs in runs)
         return right, nearest
@@ -250,44 +222,47 @@ Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTr
 
 
 class ToolTrainerNode(RuntimeNode):
-    """Passes rewards to the chooser, which returns a report when it has made an update."""
+    """Reports rewards to the agent, which learns from each of them."""
 
     normalize_rewards = False
 
     def setup(self) -> None:
-        self.learner: Learner | None = None
+        self.agent: Agent | None = None
         self.updates = self.env_steps = 0
         self.recent: deque[float] = deque(maxlen=WINDOW)
         self.fresh: list[Episode] = []
 
-    def __call__(self, choices: Sequence[ChosenTool], rewards: np.ndarray, chooser: PPOChooser) -> Outputs:
-        self.learner = chooser.learner
-        experiences = [
-            Experience(scene=each.scene, choice=each.choice, reward=float(reward))
-            for each, reward in zip(choices, rewards, strict=True)
-        ]
-        self.env_steps += len(experiences)
-        self.recent.extend(each.reward for each in experiences)
-        self.fresh += [
-            Episode(stream=k, return_=each.reward, length=1, success=None, truncated=False)
-            for k, each in enumerate(experiences)
-        ]
-        report = chooser.learn([[each] for each in experiences])
-        if report is None:
+    def __call__(self, choices: Sequence[DecisionRecord], rewards: np.ndarray, chooser: Agent) -> Outputs:
+        self.agent = chooser
+        for stream, (record, reward) in enumerate(zip(choices, map(float, rewards), strict=True)):
+            # After "none of these" no tool ran: its reward counts, but there is nothing to learn from.
+            if record.name is not None:
+                chooser.outcome(record.id, reward)
+            self.recent.append(reward)
+            self.fresh.append(Episode(stream=stream, return_=reward, length=1, success=None, truncated=False))
+        self.env_steps += len(choices)
+        chooser.learn()
+        if len(self.fresh) < self.params.every:
             return None, None, None, None
-        self.updates = report.update
-        metrics = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
-        metrics |= {"return": float(np.mean(self.recent)), "length": 1.0}
+        self.updates += 1
+        metrics = {"update": self.updates, "env_steps": self.env_steps, "return": float(np.mean(self.recent))}
+        metrics |= {"length": 1.0, "policy_version": chooser.version}
         fresh, self.fresh = self.fresh, []
         return COMPLETE, metrics, fresh, self
 
     def snapshot(self) -> dict[str, Any]:
-        return {"updates": self.updates, "env_steps": self.env_steps, "recent": list(self.recent)}
+        fresh = [[each.stream, each.return_] for each in self.fresh]
+        counts = {"updates": self.updates, "env_steps": self.env_steps}
+        return {**counts, "recent": list(self.recent), "fresh": fresh}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        self.updates, self.env_steps, self.fresh = int(saved["updates"]), int(saved["env_steps"]), []
+        self.updates, self.env_steps = int(saved["updates"]), int(saved["env_steps"])
         self.recent = deque(saved["recent"], maxlen=WINDOW)
+        self.fresh = [
+            Episode(stream=int(stream), return_=float(return_), length=1, success=None, truncated=False)
+            for stream, return_ in saved["fresh"]
+        ]
 
     def state(self) -> dict[str, Any]:
-        """Return the parts of a checkpoint."""
-        return checkpoint_parts(self.learner)
+        """Return the parts of a checkpoint, which `Agent.load` reads."""
+        return {"weights": {}, **built(self.agent).state()}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Arrays
 from surefoot.errors import ConfigError
 from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, built, checkpoint_parts
@@ -17,6 +18,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.collect.episodes import Episode
+from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 from surefoot.train.config import CollectConfig
 
@@ -34,6 +36,8 @@ class PPOTrainerNode(RuntimeNode):
         self.learner: Learner | None = None
         self.ticks: Ticks | None = None
         self.curiosity: Curiosity | None = None
+        self.rollout: Rollout | None = None
+        """The last rollout, for a person who asks where an advantage comes from."""
         self.updates = 0
 
     def __call__(
@@ -67,17 +71,25 @@ class PPOTrainerNode(RuntimeNode):
         ticks.add(policy_outputs, rewards, terminated, truncated, after=next_states, valid=valid, stats=info)
         if not ticks.full:
             return None, None, None, None
-        # Progress at the start of the rollout, as in the library's loop: schedules begin at 0.
-        progress = min(1.0, (ticks.env_steps - self.config.rollout_steps * len(rewards)) / self.total_steps)
-        rollout, after = ticks.rollout(learner.policy_version), ticks.after
+        rollout = ticks.rollout(learner.policy_version)
         if self.curiosity is not None:
-            last = after or {name: x[-1] for name, x in rollout.obs.items()}
-            rollout = self.curiosity.add_bonus(rollout, last, progress=progress, updates=learner.updates)
-        report = learner.update(rollout, progress=progress)
-        if policy_outputs.actor is not None:
+            last = ticks.after or {name: x[-1] for name, x in rollout.obs.items()}
+            rollout = self.curiosity.add_bonus(rollout, last, progress=self._progress(), updates=learner.updates)
+        return self.learn(rollout, policy_outputs.actor)
+
+    def learn(self, rollout: Rollout, actor: KernelActor | None) -> Outputs:
+        """Update with a rollout that `ticks` has counted, and return the outputs of the node."""
+        self.rollout = rollout
+        report = built(self.learner).update(rollout, progress=self._progress())
+        if actor is not None:
             # The kernel acts on a packed copy of the weights.
-            policy_outputs.actor.require()
+            actor.require()
         return self.outputs(report)
+
+    def _progress(self) -> float:
+        """Return the progress at the start of the rollout, as in the library's loop: schedules begin at 0."""
+        ticks = built(self.ticks)
+        return min(1.0, (ticks.env_steps - ticks.steps * ticks.streams) / self.total_steps)
 
     def begin(self, policy: Policy, streams: int, obs: Arrays, curiosity: Any = None, schedule: Any = None) -> None:
         """Build the learner for a network; called in the first tick."""

@@ -120,7 +120,9 @@ class _Checker:
         for id, declared in sorted(self.types.items()):
             for port in declared.inputs:
                 if not port.optional and port.name not in self.into[id]:
-                    message = f"nothing is connected; it takes {port.type}: {port.help}"
+                    edge = next((e for e in self.checked.graph.edges if e.target == End(id, port.name)), None)
+                    missing = "nothing is connected" if edge is None else f"{edge.source.node} is muted or bypassed"
+                    message = f"{missing}; it takes {port.type}: {port.help}"
                     self.report("unconnected", id, port.name, message)
 
     def share_learning_rate(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from surefoot.errors import GraphError
@@ -79,6 +79,12 @@ class Node:
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     ranges: dict[str, Any] = field(default_factory=dict[str, Any])
     """{parameter: {low, high, log} or {choices}}: the search space of `surefoot tune`; runs ignore it."""
+    mode: str = ""
+    """mute: left out, bypass: replaced by its input; empty: active."""
+
+    def copy(self) -> Node:
+        """Return a copy; its parameters can be changed."""
+        return Node(self.type, dict(self.params), dict(self.ranges), self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,15 @@ class RunSettings:
 
 
 @dataclass(slots=True)
+class GraphComment:
+    """A comment in the editor: text in a box behind the nodes."""
+
+    text: str
+    at: tuple[float, float]
+    size: tuple[float, float]
+
+
+@dataclass(slots=True)
 class Graph:
     """Nodes by id and the edges between them; `graphs` are the sub-graphs that SubGraph nodes refer to."""
 
@@ -116,6 +131,8 @@ class Graph:
     """Positions in the editor; runs ignore them."""
     graphs: dict[str, Graph] = field(default_factory=lambda: dict[str, Graph]())
     about: str = ""
+    frames: dict[str, GraphComment] = field(default_factory=lambda: dict[str, GraphComment]())
+    """Comments in the editor; runs ignore them."""
 
     def add(self, id: str, node: Node | str, at: tuple[float, float] | None = None, **params: Any) -> Placed:
         """Add a node and return it.
@@ -132,7 +149,7 @@ class Graph:
         if isinstance(node, str):
             node = make_node(node, **params)
         # Copied: a node that was made once may be added to several graphs.
-        self.nodes[id] = Node(node.type, dict(node.params), dict(node.ranges))
+        self.nodes[id] = node.copy()
         if at is not None:
             self.layout[id] = (float(at[0]), float(at[1]))
         return Placed(self, id)
@@ -182,12 +199,13 @@ class Graph:
         """Return a deep copy."""
         return Graph(
             self.name,
-            {id: Node(node.type, dict(node.params), dict(node.ranges)) for id, node in self.nodes.items()},
+            {id: node.copy() for id, node in self.nodes.items()},
             list(self.edges),
             RunSettings(self.run.seed, self.run.total_steps, self.run.path),
             dict(self.layout),
             {name: graph.copy() for name, graph in self.graphs.items()},
             self.about,
+            {id: replace(frame) for id, frame in self.frames.items()},
         )
 
     def sha256(self) -> str:
@@ -196,7 +214,7 @@ class Graph:
 
         # Engines and checkpoints compare this hash, so it must not change when a node is moved on the canvas.
         bare = self.copy()
-        bare.layout, bare.about, bare.name = {}, "", ""
+        bare.layout, bare.about, bare.name, bare.frames = {}, "", "", {}
         for node in bare.nodes.values():
             node.ranges = {}
         return hashlib.sha256(canonical(bare).encode()).hexdigest()

@@ -1,20 +1,25 @@
-"""Changes to a graph as JSON operations. Each has an inverse, so undo, history and autosave use the same log."""
+"""Changes to a graph as JSON operations; each has an inverse."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph, Node, require_name
 from surefoot.graph.spec.params import find_param, params_to_json, read_params, read_ranges
-from surefoot.graph.spec.text import FORMAT, VERSION, canonical, delay_to_json, from_json, parse_json, read_run, to_json
+from surefoot.graph.spec.text import (
+    FORMAT,
+    VERSION,
+    delay_to_json,
+    frame_to_json,
+    from_json,
+    read_frame,
+    read_mode,
+    read_run,
+    to_json,
+)
 
 Op = dict[str, Any]
 
@@ -37,7 +42,7 @@ def _node(graph: Graph, op: Mapping[str, Any]) -> Node:
     return node
 
 
-def _graph_of(content: Mapping[str, Any]) -> Graph:
+def graph_of(content: Mapping[str, Any]) -> Graph:
     """Read a graph without header, as operations hold it."""
     return from_json({"format": FORMAT, "version": VERSION, **content})
 
@@ -46,6 +51,7 @@ def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
     id, at, declared = op["id"], op.get("at"), REGISTRY.get(op["type"])
     params, ranges = op.get("params", {}), op.get("ranges", {})
     node = Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
+    node.mode = read_mode(op.get("mode", ""), id)
     graph.add(id, node, None if at is None else (at[0], at[1]))
     return {"op": "remove", "id": id}
 
@@ -53,7 +59,7 @@ def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
 def add_op(id: str, node: Node) -> Op:
     """Return the operation that adds such a node."""
     op: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
-    return op | ({"ranges": dict(node.ranges)} if node.ranges else {})
+    return op | ({"ranges": dict(node.ranges)} if node.ranges else {}) | ({"mode": node.mode} if node.mode else {})
 
 
 def shown_params(node: Node) -> dict[str, Any]:
@@ -98,6 +104,24 @@ def _set(graph: Graph, op: Mapping[str, Any]) -> Op:
     inverse: Op = {"op": "set", "id": op["id"], "params": {name: before[name] for name in before if name in changed}}
     added = sorted(changed - set(before))
     return inverse | ({"unset": added} if added else {})
+
+
+def _mode(graph: Graph, op: Mapping[str, Any]) -> Op:
+    """Mute or bypass a node, or make it active again."""
+    node, mode = _node(graph, op), read_mode(op["mode"], str(op["id"]))
+    before, node.mode = node.mode, mode
+    return {"op": "mode", "id": op["id"], "mode": before}
+
+
+def _frame(graph: Graph, op: Mapping[str, Any]) -> Op:
+    """Set a comment, or remove it if `frame` is None."""
+    id = require_name(op["id"], "a comment")
+    before = graph.frames.get(id)
+    if op["frame"] is None:
+        graph.frames.pop(id, None)
+    else:
+        graph.frames[id] = read_frame(op["frame"])
+    return {"op": "frame", "id": id, "frame": None if before is None else frame_to_json(before)}
 
 
 def _move(graph: Graph, op: Mapping[str, Any]) -> Op:
@@ -145,7 +169,7 @@ def _define(graph: Graph, op: Mapping[str, Any]) -> Op:
     if op["graph"] is None:
         graph.graphs.pop(name, None)
     else:
-        graph.graphs[name] = _graph_of(op["graph"])
+        graph.graphs[name] = graph_of(op["graph"])
     return {"op": "define", "name": name, "graph": None if before is None else to_json(before)}
 
 
@@ -159,9 +183,9 @@ def _within(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 def _replace(graph: Graph, op: Mapping[str, Any]) -> Op:
     """Replace the content of the graph, for instance after its file was changed by another program."""
-    before, new = to_json(graph), _graph_of(op["graph"])
+    before, new = to_json(graph), graph_of(op["graph"])
     # In place: the editor and the history hold references to this graph.
-    for name in ("name", "nodes", "edges", "run", "layout", "graphs", "about"):
+    for name in ("name", "nodes", "edges", "run", "layout", "graphs", "about", "frames"):
         setattr(graph, name, getattr(new, name))
     return {"op": "replace", "graph": before}
 
@@ -185,6 +209,8 @@ _OPS = {
     "connect": _connect,
     "disconnect": _disconnect,
     "set": _set,
+    "mode": _mode,
+    "frame": _frame,
     "move": _move,
     "rename": _rename,
     "run": _run,
@@ -194,92 +220,3 @@ _OPS = {
     "replace": _replace,
     "batch": _batch,
 }
-
-
-class History:
-    """A graph with undo and redo.
-
-    Args:
-        graph: The graph to start with; empty by default.
-        file: Log file. Each change is on disk before `do` returns; an existing log is replayed.
-    """
-
-    def __init__(self, graph: Graph | None = None, file: Path | str | None = None) -> None:
-        self.graph = graph or Graph()
-        self.digests: set[str] = set()
-        """Digests of all states in the log; a file with one of them is an older state, not somebody else's edit."""
-        self.done: list[tuple[Op, Op]] = []
-        """(operation, inverse)"""
-        self.undone: list[tuple[Op, Op]] = []
-        self.file = None if file is None else Path(file)
-        if self.file is not None and self.file.exists():
-            self._replay(self.file)
-        elif self.file is not None:
-            self._write({"op": "open", "graph": to_json(self.graph)})
-
-    def do(self, op: Op) -> None:
-        """Apply an operation; operations that were undone can no longer be redone."""
-        inverse = apply(self.graph, op)
-        self.done.append((op, inverse))
-        self.undone = []
-        self._write(op)
-
-    def undo(self) -> bool:
-        """Undo the last operation; return False if there is none."""
-        if not self.done:
-            return False
-        op, inverse = self.done.pop()
-        apply(self.graph, inverse)
-        self.undone.append((op, inverse))
-        self._write({"op": "undo"})
-        return True
-
-    def redo(self) -> bool:
-        """Apply the operation that was undone last; return False if there is none."""
-        if not self.undone:
-            return False
-        op, _ = self.undone.pop()
-        self.done.append((op, apply(self.graph, op)))
-        self._write({"op": "redo"})
-        return True
-
-    def _write(self, op: Op) -> None:
-        if self.file is None:
-            return
-        with open(self.file, "a", encoding="utf-8") as file:
-            # The time is for people who read the log; replay ignores it.
-            line: Op = {**op, "t": round(time.time(), 3)}
-            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-            file.flush()
-            # Without fsync a power failure could lose changes that the editor showed as saved.
-            os.fsync(file.fileno())
-
-    def _replay(self, path: Path) -> None:
-        """Apply a log; a torn last line, left by a crash while writing, is cut off."""
-        # Operations that are replayed must not be written again.
-        self.file = None
-        lines = path.read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines[:-1], 1):
-            try:
-                op = parse_json(line)
-                match op.get("op"):
-                    case "open":
-                        self.graph = _graph_of(op["graph"])
-                    case "undo":
-                        self.undo()
-                    case "redo":
-                        self.redo()
-                    case _:
-                        self.do(op)
-                self.digests.add(digest(self.graph))
-            except GraphError as why:
-                raise GraphError(f"{path}, line {number}: {why}") from why
-        self.file = path
-        if lines[-1]:
-            with open(path, "r+b") as file:
-                file.truncate(sum(len(line.encode()) + 1 for line in lines[:-1]))
-
-
-def digest(graph: Graph) -> str:
-    """Return the sha256 of the canonical text, layout included."""
-    return hashlib.sha256(canonical(graph).encode()).hexdigest()

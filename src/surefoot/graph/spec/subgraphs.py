@@ -5,6 +5,7 @@ from __future__ import annotations
 from surefoot.errors import GraphError
 from surefoot.graph.spec.model import Delay, Edge, End, Graph, Node, require_name
 from surefoot.graph.spec.ops import Op, add_op, connect_op
+from surefoot.graph.spec.passive import without_passive
 from surefoot.graph.spec.text import to_json
 
 SUBGRAPH, INLET, OUTLET = "SubGraph", "Inlet", "Outlet"
@@ -23,9 +24,12 @@ def ports_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 def flatten(graph: Graph) -> Graph:
-    """Return the graph without sub-graphs: nodes inside are called outer__inner. A graph without any is returned itself."""
+    """Return the graph without sub-graphs, reroutes, bypassed and muted nodes: nodes inside are called outer__inner.
+
+    A graph without any of them is returned itself.
+    """
     if not any(node.type == SUBGRAPH for node in graph.nodes.values()):
-        return graph
+        return without_passive(graph)
     flat, known = graph.copy(), dict(graph.graphs)
     flat.graphs = {}
     depth = 0
@@ -33,11 +37,15 @@ def flatten(graph: Graph) -> Graph:
         if depth > DEEPEST:
             raise GraphError(f"node {ids[0]}: sub-graphs are nested more than {DEEPEST} deep, or one contains itself")
         for id in ids:
+            # Which input of a bypassed sub-graph belongs to which output is not known, so it is muted, too.
+            if flat.nodes[id].mode:
+                flat.remove(id)
+                continue
             _expand(flat, id, known)
             if len(flat.nodes) > MOST:
                 raise GraphError(f"the flattened sub-graphs have more than {MOST:,} nodes")
         depth += 1
-    return flat
+    return without_passive(flat)
 
 
 def _expand(flat: Graph, id: str, known: dict[str, Graph]) -> None:
@@ -54,7 +62,7 @@ def _expand(flat: Graph, id: str, known: dict[str, Graph]) -> None:
     for each, new in names.items():
         if new in flat.nodes:
             raise GraphError(f"node {id}: flattening it creates a second {new!r}; rename one of them")
-        flat.nodes[new] = Node(inner.nodes[each].type, dict(inner.nodes[each].params))
+        flat.nodes[new] = inner.nodes[each].copy()
     inlets, outlets = ports_of(inner)
     edges = _inner_edges(inner, names)
     for edge in flat.edges:

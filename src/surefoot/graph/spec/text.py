@@ -13,7 +13,7 @@ from typing import Any
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.model import ABSENT, Delay, Edge, Graph, Node, RunSettings, as_end, require_name
+from surefoot.graph.spec.model import ABSENT, Delay, Edge, Graph, GraphComment, Node, RunSettings, as_end, require_name
 from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
 
 FORMAT, VERSION = "surefoot.graph", 1
@@ -24,6 +24,8 @@ MOST_NODES = 2_000
 MOST_EDGES = 10_000
 DEEPEST = 24
 MOST_TEXT = 20_000
+MOST_FRAMES = 200
+MODES = ("", "bypass", "mute")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 
 
@@ -34,6 +36,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
         "nodes": {
             id: {"type": node.type, "params": params_to_json(REGISTRY.find(node.type), node.params)}
             | ({"ranges": dict(sorted(node.ranges.items()))} if node.ranges else {})
+            | ({"mode": node.mode} if node.mode else {})
             for id, node in sorted(graph.nodes.items())
         },
         "edges": [
@@ -43,15 +46,24 @@ def to_json(graph: Graph) -> dict[str, Any]:
         "run": {"seed": graph.run.seed, "total_steps": graph.run.total_steps, "path": graph.run.path},
     }
     if graph.layout:
-        # 120.0 is written as 120: browsers do not tell the two apart, and the text must not depend on who saved it.
-        result["layout"] = {
-            id: [int(x) if float(x).is_integer() else float(x) for x in at] for id, at in sorted(graph.layout.items())
-        }
+        result["layout"] = {id: _point(at) for id, at in sorted(graph.layout.items())}
     if graph.graphs:
         result["graphs"] = {name: to_json(inner) for name, inner in sorted(graph.graphs.items())}
     if graph.about:
         result["about"] = graph.about
+    if graph.frames:
+        result["frames"] = {id: frame_to_json(frame) for id, frame in sorted(graph.frames.items())}
     return result
+
+
+def _point(at: tuple[float, float]) -> list[float]:
+    # 120.0 is written as 120: browsers do not tell the two apart, and the text must not depend on who saved it.
+    return [int(x) if float(x).is_integer() else float(x) for x in at]
+
+
+def frame_to_json(frame: GraphComment) -> dict[str, Any]:
+    """Return a comment as JSON values."""
+    return {"text": frame.text, "at": _point(frame.at), "size": _point(frame.size)}
 
 
 def delay_to_json(delay: Delay | None) -> dict[str, Any]:
@@ -160,7 +172,7 @@ def _read(content: Mapping[str, Any], *, depth: int) -> Graph:
     # Bounds the recursion of this reader.
     if depth > 4:
         raise GraphError("sub-graphs are nested more than 4 deep")
-    known = {"format", "version", "name", "nodes", "edges", "run", "layout", "graphs", "about"}
+    known = {"format", "version", "name", "nodes", "edges", "run", "layout", "graphs", "about", "frames"}
     _refuse_unknown(content, known, "a graph")
     graph = Graph(_text(content.get("name", "graph"), "name"), about=_text(content.get("about", ""), "about"))
     nodes = _mapping(content.get("nodes", {}), "nodes")
@@ -173,26 +185,50 @@ def _read(content: Mapping[str, Any], *, depth: int) -> Graph:
     graph.edges = [_edge(entry) for entry in edges]
     graph.run = read_run(content.get("run", {}))
     for id, at in _mapping(content.get("layout", {}), "layout").items():
-        point = as_list(at)
-        if point is None or len(point) != 2 or not all(isinstance(x, int | float) and abs(x) < 1e9 for x in point):
-            raise GraphError(f"layout.{id[:40]} is {str(at)[:40]}; it must be [x, y]")
-        graph.layout[id] = (float(point[0]), float(point[1]))
+        graph.layout[id] = _read_point(at, f"layout.{id[:40]}")
+    for id, frame in _mapping(content.get("frames", {}), "frames").items():
+        graph.frames[require_name(id, "a comment")] = read_frame(frame)
+    if len(graph.frames) > MOST_FRAMES:
+        raise GraphError(f"{len(graph.frames):,} comments are too many; at most {MOST_FRAMES}")
     for name, inner in _mapping(content.get("graphs", {}), "graphs").items():
         graph.graphs[require_name(name, "a sub-graph")] = _read(_mapping(inner, f"graphs.{name}"), depth=depth + 1)
     return graph
 
 
+def _read_point(value: Any, what: str) -> tuple[float, float]:
+    point = as_list(value)
+    if point is None or len(point) != 2 or not all(isinstance(x, int | float) and abs(x) < 1e9 for x in point):
+        raise GraphError(f"{what} is {str(value)[:40]}; it must be [x, y]")
+    return (float(point[0]), float(point[1]))
+
+
+def read_frame(value: Any) -> GraphComment:
+    """Return a comment from JSON values."""
+    entry = _mapping(value, "a comment")
+    _refuse_unknown(entry, {"text", "at", "size"}, "a comment")
+    at, size = (_read_point(entry.get(name), f"{name} of a comment") for name in ("at", "size"))
+    return GraphComment(_text(entry.get("text", ""), "the text of a comment"), at, size)
+
+
 def _node(id: str, value: Any) -> Node:
     entry, who = _mapping(value, f"node {id}"), f"node {id}"
-    _refuse_unknown(entry, {"type", "params", "ranges"}, who)
+    _refuse_unknown(entry, {"type", "params", "ranges", "mode"}, who)
     type = _text(entry.get("type"), f"the type of {who}")
     params = _mapping(entry.get("params", {}), f"the params of {who}")
     ranges = _mapping(entry.get("ranges", {}), f"the ranges of {who}")
     declared = REGISTRY.find(type)
     # An unknown type is not an error here: the check reports it together with all other problems.
+    mode = read_mode(entry.get("mode", ""), who)
     if declared is None:
-        return Node(type, params, ranges)
-    return Node(declared.name, read_params(declared, params, who=who), read_ranges(declared, ranges, who=who))
+        return Node(type, params, ranges, mode)
+    return Node(declared.name, read_params(declared, params, who=who), read_ranges(declared, ranges, who=who), mode)
+
+
+def read_mode(mode: Any, who: str) -> str:
+    """Return the mode of a node; raise `GraphError` if it is none."""
+    if mode not in MODES:
+        raise GraphError(f"mode of {who} is {str(mode)[:40]!r}; it must be bypass, mute or empty")
+    return mode
 
 
 def _edge(value: Any) -> Edge:

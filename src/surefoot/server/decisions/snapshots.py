@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.policy.experience_log import Log
+from surefoot.decide.policy.outcome_model import BIAS
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.errors import CheckpointIncompatible
 from surefoot.server.decisions.served_policy import ServedPolicy
@@ -18,7 +19,7 @@ def snapshot(serving: ServedPolicy) -> dict[str, Any]:
     chooser = state["chooser"]
     written = chooser.pop("log")["written"]
     return {
-        "weights": {"table": chooser.pop("table")},
+        "weights": {"table": chooser.pop("table"), **_evaluable(serving, chooser["none"])},
         **state,
         "service": {
             "cursor": serving.agent.cursor,
@@ -27,6 +28,25 @@ def snapshot(serving: ServedPolicy) -> dict[str, Any]:
             "written": written,
             "inputs": serving.inputs.state(),
         },
+    }
+
+
+def _evaluable(serving: ServedPolicy, none: float) -> dict[str, np.ndarray]:
+    """Return what else a client needs to evaluate a version; nothing for a policy over candidates, which bring their own."""
+    if serving.config.choose != "actions":
+        return {}
+    agent, config = serving.agent, serving.learner.config
+    like, cosines, options = agent.encoder.likeness, agent.cosines, agent.options
+    # In this order in ExportedPolicy of the TypeScript client. Embeddings of texts have length 1.
+    settings = (
+        *(like.sharpness, float(like.relative), cosines.mean, cosines.deviation),
+        *(serving.inputs.length, like.sharpness * like.middle + BIAS * none, config.sharpness, config.floor),
+    )
+    present = [float(options.name(index) in options) for index in range(options.highest)]
+    return {
+        "descriptions": options.vectors.copy(),
+        "present": np.array(present, np.float32),
+        "settings": np.array(settings, np.float32),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from surefoot.server.studio.doctor_fixes import pinned_on, remedy
 from surefoot.server.studio.document_commands import DocumentCommands
 from surefoot.server.studio.graph_files import GraphDirectory
 from surefoot.server.studio.run_library import Library
+from surefoot.server.studio.run_queue import RunQueue
 from surefoot.server.studio.tuning import Searches
 from surefoot.telemetry.schema import METRICS
 from surefoot.train.rundir.rundir import RunDir
@@ -25,8 +26,6 @@ from surefoot.train.rundir.rundir import RunDir
 if TYPE_CHECKING:
     from surefoot.server.studio.session import Session
 
-# Runs that one click starts.
-MOST_SEEDS = 20
 COMMANDS = ("run", "pause", "tick", "node", "update", "stop")
 Broadcast = Callable[[dict[str, Any]], None]
 
@@ -39,8 +38,9 @@ class Studio:
         self.documents = DocumentCommands(self.graphs, broadcast, self._is_busy)
         self.searches = Searches(runs)
         self.session: Session | None = None
-        self.queue: list[tuple[str, Graph, bool]] = []
-        """(document, graph, trust) of the runs with other seeds that follow the active one."""
+        self.queue = RunQueue()
+        self._batch = 0
+        """The batch of the active run; stopping it by hand drops the others of its batch."""
         self._starting = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.breaks: list[dict[str, Any]] = []
@@ -85,6 +85,8 @@ class Studio:
             "session": self._session_json(),
             "breaks": self.breaks,
             "pace": self.pace,
+            "queue": self.queue.to_json(),
+            "saved_nodes": self.documents.do_saved_nodes(),
         }
 
     def do_apply(self, doc: str, rule: str) -> dict[str, Any]:
@@ -94,31 +96,43 @@ class Studio:
             raise GraphError(f"the run has no finding {rule[:20]!r}")
         return self.documents.change(doc, remedy(self.graphs.get(doc).graph, finding["patch"]))
 
-    async def do_start(self, doc: str, paused: bool = False, trust: bool = False, seeds: int = 1) -> dict[str, Any]:
-        """Start a run; with several `seeds` the others follow one after the other."""
-        graph = self._graph_to_run(doc).copy()
+    async def do_start(
+        self,
+        doc: str,
+        paused: bool = False,
+        trust: bool = False,
+        seeds: int = 1,
+        sweep: dict[str, list[Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Start a run; further seeds and the values of a sweep follow one after the other, also after an active run."""
+        idle = not self._active()
+        self.queue.add(doc, self.graphs.get(doc).graph.copy(), seeds=seeds, sweep=sweep, trust=trust)
+        if not idle:
+            self._broadcast_queue()
+            return {"run": "", "waiting": len(self.queue.waiting)}
         self._starting = doc
         try:
             # Importing torch takes seconds: the page shows that the run is about to start.
             self.broadcast({"on": "starting", "doc": doc})
-            make = await asyncio.to_thread(_sessions)
+            await asyncio.to_thread(_sessions)
         finally:
             self._starting = ""
-        self._loop, self.queue = asyncio.get_running_loop(), []
-        for number in range(1, min(int(seeds), MOST_SEEDS)):
-            later = graph.copy()
-            later.run.seed += number
-            self.queue.append((doc, later, trust))
-        return self._begin(make(doc, graph, self.library.root, self._forward, trust=trust, paused=paused))
+        self._loop = asyncio.get_running_loop()
+        return self._start_next(paused=paused)
 
-    def _graph_to_run(self, doc: str) -> Graph:
-        """Return the graph to run; raise `GraphError` if another run is active."""
-        active = self._starting or (
+    def do_unqueue(self, id: int | None = None) -> None:
+        """Remove a waiting run, or all of them."""
+        self.queue.drop(id=id)
+        self._broadcast_queue()
+
+    def _broadcast_queue(self) -> None:
+        self.broadcast({"on": "queue", "queue": self.queue.to_json()})
+
+    def _active(self) -> str:
+        """Return the document of the active run, or an empty text."""
+        return self._starting or (
             self.session.document if self.session is not None and not self.session.has_ended else ""
         )
-        if active:
-            raise GraphError(f"{active} is running; stop it first")
-        return self.graphs.get(doc).graph
 
     def _is_busy(self, doc: str) -> bool:
         return self.session is not None and self.session.document == doc and not self.session.has_ended
@@ -132,13 +146,22 @@ class Studio:
         self.broadcast({"on": "session", "session": self._session_json()})
         return {"run": session.keeper.directory.name}
 
-    def _next_seed(self) -> None:
-        """Start the next run of the queue; a run that was stopped by hand or failed empties the queue."""
-        if self.session is None or self.session.state != "finished" or not self.queue:
-            self.queue = []
-            return
-        doc, graph, trust = self.queue.pop(0)
-        self._begin(_sessions()(doc, graph, self.library.root, self._forward, trust=trust))
+    def _start_next(self, *, paused: bool = False) -> dict[str, Any]:
+        """Start the next run of the queue."""
+        run = self.queue.take()
+        assert run is not None, "the queue has a run"
+        self._batch = run.batch
+        session = _sessions()(run.doc, run.graph, self.library.root, self._forward, trust=run.trust, paused=paused)
+        self._broadcast_queue()
+        return self._begin(session)
+
+    def _after_run(self) -> None:
+        """Start the next run of the queue; a run that was stopped by hand or failed drops the others of its batch."""
+        if self.session is not None and self.session.state != "finished":
+            self.queue.drop(batch=self._batch)
+            self._broadcast_queue()
+        if self.queue.waiting and not self._active():
+            self._start_next()
 
     def _forward(self, message: dict[str, Any]) -> None:
         """Forward an event of the run to the tabs; called in the run's thread."""
@@ -146,8 +169,8 @@ class Studio:
             message["finding"] = self._pinned(message["doc"], message["finding"])
         self.broadcast(message)
         # The last message of a run comes after its files are closed.
-        if message.get("end") and self.queue and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._next_seed)
+        if message.get("end") and self.queue.waiting and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._after_run)
 
     def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
         return finding | {"node": pinned_on(self.graphs.get(doc).graph, finding["patch"])}
@@ -157,7 +180,7 @@ class Studio:
             return None
         session = self.session.to_json()
         findings = [self._pinned(self.session.document, each) for each in session["findings"]]
-        return session | {"findings": findings, "waiting": len(self.queue)}
+        return session | {"findings": findings, "waiting": len(self.queue.waiting)}
 
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:
@@ -166,9 +189,14 @@ class Studio:
             raise GraphError("no run is active")
         self.session.command(name)
 
+    def do_advantages(self, node: str, stream: int = 0) -> dict[str, Any]:
+        if self.session is None:
+            raise GraphError("no run is active")
+        return self.session.advantages(node, stream)
+
     def do_breaks(self, breaks: list[dict[str, Any]]) -> None:
         # First: it raises if a condition is invalid, and nothing must have changed then.
-        self._breaks = breaks_of(breaks)
+        self._breaks = [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]
         self.breaks = breaks
         if self.session is not None:
             self.session.command("breaks", self._breaks)
@@ -202,6 +230,10 @@ class Studio:
         await asyncio.to_thread(self.library.move_to_trash, run)
         return {"run": run}
 
+    async def do_tag(self, run: str, tags: list[str]) -> dict[str, Any]:
+        """Replace the tags of a run."""
+        return {"tags": await asyncio.to_thread(self.library.tag, run, tags)}
+
     async def do_curves(self, run: str) -> dict[str, Any]:
         return await asyncio.to_thread(self.library.curves, run)
 
@@ -224,7 +256,9 @@ class Studio:
         if not any(each["name"] == doc for each in self.graphs.names()):
             doc = self.graphs.new(doc or run, graph).name
         make = await asyncio.to_thread(_sessions)
-        self._graph_to_run(doc)
+        if active := self._active():
+            raise GraphError(f"{active} is running; stop it first")
+        self._loop = asyncio.get_running_loop()
         return self._begin(make(doc, graph, self.library.root, self._forward, resume=directory)) | {"doc": doc}
 
     async def do_searches(self) -> list[dict[str, Any]]:
@@ -264,8 +298,3 @@ def _program(graph: Graph, style: str) -> str:
     from surefoot.graph.export.standalone import to_standalone
 
     return to_standalone(graph)
-
-
-def breaks_of(breaks: Iterable[Mapping[str, Any]]) -> list[Break]:
-    """Return the conditions that pause a run, from {end, test, limit, key} of the page."""
-    return [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]

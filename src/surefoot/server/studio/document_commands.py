@@ -14,7 +14,9 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.subgraphs import group, ungroup, within
 from surefoot.graph.spec.text import canonical
-from surefoot.server.studio.graph_files import Document, GraphDirectory, moves_of
+from surefoot.server.studio.graph_files import Document, GraphDirectory
+from surefoot.server.studio.op_text import moves_of
+from surefoot.server.studio.saved_nodes import SavedNodes
 
 
 class DocumentCommands:
@@ -30,6 +32,7 @@ class DocumentCommands:
         self, graphs: GraphDirectory, broadcast: Callable[[dict[str, Any]], None], is_busy: Callable[[str], bool]
     ) -> None:
         self.graphs, self.broadcast, self.is_busy = graphs, broadcast, is_busy
+        self.saved_nodes = SavedNodes(graphs.root / ".nodes")
 
     def do_documents(self) -> list[dict[str, Any]]:
         return self.graphs.names()
@@ -123,6 +126,41 @@ class DocumentCommands:
         """Return a picture and a page of a graph; the page carries the graph."""
         graph = self.graphs.get(doc).graph
         return {"svg": to_svg(graph), "html": to_page(graph), "json": canonical(graph)}
+
+    def do_versions(self, doc: str) -> list[dict[str, Any]]:
+        """Return name and time of the versions, newest first."""
+        return [{name: each[name] for name in ("name", "t")} for each in self.graphs.get(doc).versions()]
+
+    def do_save_version(self, doc: str, name: str) -> list[dict[str, Any]]:
+        self.graphs.get(doc).save_version(name)
+        return self.do_versions(doc)
+
+    def do_open_version(self, doc: str, number: int) -> dict[str, Any]:
+        """Replace the graph by a version, which can be undone."""
+        return self.change(doc, {"op": "replace", "graph": self.graphs.get(doc).versions()[number]["graph"]})
+
+    def do_saved_nodes(self) -> list[dict[str, Any]]:
+        return self.saved_nodes.to_json()
+
+    def do_save_node(self, doc: str, id: str, name: str, inside: str = "") -> list[dict[str, Any]]:
+        """Save a group as a node that every graph can use."""
+        self.saved_nodes.save(name, self._graph(doc, inside), id, self.graphs.get(doc).graph)
+        return self._announce_nodes()
+
+    def do_forget_node(self, name: str) -> list[dict[str, Any]]:
+        self.saved_nodes.remove(name)
+        return self._announce_nodes()
+
+    def _announce_nodes(self) -> list[dict[str, Any]]:
+        self.broadcast({"on": "saved_nodes", "nodes": self.do_saved_nodes()})
+        return self.do_saved_nodes()
+
+    def do_add_saved(
+        self, doc: str, name: str, id: str, at: list[float] | None = None, inside: str = ""
+    ) -> dict[str, Any]:
+        """Add a saved node."""
+        op = self.saved_nodes.added(self.graphs.get(doc).graph, name, id, at)
+        return self.change(doc, within(op, inside) if inside else op)
 
     def do_history(self, doc: str) -> list[dict[str, Any]]:
         return self.graphs.get(doc).past()

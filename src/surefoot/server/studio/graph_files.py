@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,22 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.svg import graph_of_page
 from surefoot.graph.spec.check import check, guess_types
 from surefoot.graph.spec.fixes import fix_of
+from surefoot.graph.spec.history import History, digest
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.spec.ops import History, Op, digest
+from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import canonical, load_graph, to_json
 from surefoot.graph.templates import template
+from surefoot.server.studio.op_text import describe
 
+# A larger file is not drawn as a small picture: it would cost more than the page.
+MOST_OUTLINE = 200_000
+VERSIONS = ".versions.json"
+MOST_VERSIONS = 100
 # A fix of a connection is found by trying: more than these would delay every change of a large graph.
 MOST_FIXES, MOST_NODES = 16, 60
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
+_WORD = r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}"
+NAME = re.compile(rf"(?:{_WORD}/)?{_WORD}")
+"""A name, or folder/name."""
 
 
 class Document:
@@ -86,6 +97,18 @@ class Document:
             "undone": len(self.history.undone),
         }
 
+    def versions(self) -> list[dict[str, Any]]:
+        """Return the named versions with their graphs, newest first."""
+        file = self.file.parent / ".history" / f"{self.file.stem}{VERSIONS}"
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+
+    def save_version(self, name: str) -> None:
+        """Keep the graph as it is now under a name."""
+        version = {"name": name.strip()[:80] or "version", "t": time.time(), "graph": to_json(self.graph)}
+        file = self.file.parent / ".history" / f"{self.file.stem}{VERSIONS}"
+        file.with_suffix(".new").write_text(json.dumps([version, *self.versions()][:MOST_VERSIONS]), encoding="utf-8")
+        os.replace(file.with_suffix(".new"), file)
+
     def past(self, most: int = 200) -> list[dict[str, Any]]:
         """Return the last changes in words, newest first, including those that were undone."""
         done = [(number, op, True) for number, (op, _) in enumerate(self.history.done, 1)]
@@ -105,47 +128,6 @@ def checked_json(graph: Graph) -> dict[str, Any]:
     return result if not checked.errors else result | {"outputs": guess.to_json()["outputs"]}
 
 
-DESCRIPTIONS = {
-    "add": "added {id} ({type})",
-    "remove": "removed {id}",
-    "connect": "connected {from} → {to}",
-    "disconnect": "disconnected {to}",
-    "move": "moved {id}",
-    "rename": "renamed {id} to {to}",
-}
-
-
-def describe(op: Op) -> str:
-    """Return a change as a short description."""
-    match op.get("op"):
-        case "set":
-            changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
-            return f"set {op['id']}: {changes[:80]}"
-        case "within":
-            return f"in {op['graph']}: {describe(op['do'])}"
-        case "define":
-            return f"{'removed' if op['graph'] is None else 'changed'} sub-graph {op['name']}"
-        case "run":
-            return f"run settings: {', '.join(f'{k} = {v}' for k, v in op['settings'].items())}"
-        case "batch":
-            ops: list[Op] = op["ops"]
-            first = describe(ops[0]) if ops else "nothing"
-            if len(ops) < 2:
-                return first
-            only_moves = all(each["op"] == "move" for each in ops)
-            return f"moved {len(ops)} nodes" if only_moves else f"{first} and {len(ops) - 1} more"
-        case kind:
-            return DESCRIPTIONS[kind].format_map(op) if kind in DESCRIPTIONS else str(kind)
-
-
-def moves_of(op: Op) -> dict[str, Any] | None:
-    """Return {node: position} of an operation that only moves nodes; None of any other."""
-    if op["op"] == "within":
-        return moves_of(op["do"])
-    ops: list[Op] = op["ops"] if op["op"] == "batch" else [op]
-    return {each["id"]: each["at"] for each in ops} if ops and all(each["op"] == "move" for each in ops) else None
-
-
 class GraphDirectory:
     """The documents of a directory."""
 
@@ -153,11 +135,30 @@ class GraphDirectory:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
         self._open: dict[str, Document] = {}
+        self._outlines: dict[str, tuple[tuple[int, int], dict[str, Any] | None]] = {}
 
     def names(self) -> list[dict[str, Any]]:
         """Return all documents, most recently changed first."""
-        files = sorted(self.root.glob("*.json"), key=lambda file: -file.stat().st_mtime)
-        return [{"name": file.stem, "changed": file.stat().st_mtime} for file in files]
+        files = {
+            file.relative_to(self.root).with_suffix("").as_posix(): file.stat()
+            for pattern in ("*.json", "[!.]*/*.json")
+            for file in self.root.glob(pattern)
+        }
+        ordered = sorted(files, key=lambda name: -files[name].st_mtime)
+        return [{"name": n, "changed": files[n].st_mtime, "graph": self._outline(n, files[n])} for n in ordered]
+
+    def _outline(self, name: str, stat: os.stat_result) -> dict[str, Any] | None:
+        """Return what a small picture of a graph needs; None for a file that is not a graph, or too large for a picture."""
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if name not in self._outlines or self._outlines[name][0] != stamp:
+            outline = None
+            with suppress(GraphError):
+                if stat.st_size < MOST_OUTLINE:
+                    content = to_json(load_graph(self.root / f"{name}.json"))
+                    nodes = {id: {"type": node["type"]} for id, node in content["nodes"].items()}
+                    outline = {"nodes": nodes, "edges": content["edges"], "layout": content.get("layout", {})}
+            self._outlines[name] = stamp, outline
+        return self._outlines[name][1]
 
     def get(self, name: str) -> Document:
         """Return a document by name. Raise `GraphError` if it does not exist."""
@@ -170,10 +171,11 @@ class GraphDirectory:
 
     def new(self, name: str, graph: Graph) -> Document:
         """Create a document; a number is added to a name that exists."""
-        base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
-        free = self._free_name(base)
+        parts = [re.sub(r"[^A-Za-z0-9 _.-]+", "-", part).strip(" .-_")[:50] for part in name.split("/")[-2:]]
+        free = self._free_name("/".join(part for part in parts if part) or "graph")
         # The history of a deleted document with this name must not become part of the new one.
-        self._file(free).parent.joinpath(".history", f"{free}.ndjson").unlink(missing_ok=True)
+        for file in self._sidecars(free):
+            file.unlink(missing_ok=True)
         self._open[free] = Document(free, self._file(free), graph)
         return self._open[free]
 
@@ -193,49 +195,71 @@ class GraphDirectory:
 
     def move_to_trash(self, name: str) -> None:
         """Move a document and its history to .trash."""
-        document = self.get(name)
+        file = self.get(name).file
         # Nanoseconds: two graphs of one name may be deleted within a second.
-        trash = self.root / ".trash" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9}"
-        trash.mkdir(parents=True)
-        log = document.history.file
-        os.replace(document.file, trash / document.file.name)
-        if log is not None and log.exists():
-            os.replace(log, trash / log.name)
+        stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9}"
+        trash = self.root / ".trash" / f"{name.replace('/', ' - ')}-{stamp}" / name
+        trash.parent.mkdir(parents=True)
+        os.replace(file, trash.parent / file.name)
+        for each in self._sidecars(name):
+            if each.exists():
+                os.replace(each, trash.parent / each.name)
         del self._open[name]
 
     def trash(self) -> list[dict[str, Any]]:
         """Return the documents in .trash, the last one first."""
-        files = sorted(self.root.glob(".trash/*/*.json"), key=lambda file: -file.parent.stat().st_mtime)
-        return [{"item": f.parent.name, "name": f.stem, "changed": f.parent.stat().st_mtime} for f in files]
+        rows = [
+            {"item": item, "name": name, "changed": file.parent.stat().st_mtime} for item, name, file in self._trashed()
+        ]
+        return sorted(rows, key=lambda row: -row["changed"])
+
+    def _trashed(self) -> list[tuple[str, str, Path]]:
+        """Return (item, name, file) of the documents in .trash."""
+        trash = self.root / ".trash"
+        files = [
+            f
+            for pattern in ("*/*.json", "*/[!.]*/*.json")
+            for f in trash.glob(pattern)
+            if not f.name.endswith(VERSIONS)
+        ]
+        paths = [(f.relative_to(trash), f) for f in files]
+        return [(path.parts[0], "/".join(path.with_suffix("").parts[1:]), f) for path, f in paths]
 
     def restore(self, item: str) -> Document:
         """Move a document of .trash back, with its history; a number is added to a name that exists."""
-        file = next((f for f in self.root.glob(".trash/*/*.json") if f.parent.name == item), None)
-        if file is None:
+        found = next(((name, file) for each, name, file in self._trashed() if each == item), None)
+        if found is None:
             raise GraphError(f"there is no {item[:60]!r} in the trash")
-        name = self._free_name(file.stem)
-        self._move(file, file.with_suffix(".ndjson"), name)
-        file.parent.rmdir()
+        name, file = self._free_name(found[0]), found[1]
+        self._move(file, [file.with_name(each.name) for each in self._sidecars(found[0])], name)
+        shutil.rmtree(self.root / ".trash" / item)
         return self.get(name)
 
     def rename(self, name: str, to: str) -> Document:
-        """Rename a document and its history."""
+        """Rename a document, or move it to another folder, with its history."""
         document, target = self.get(name), self._file(to)
         if target.exists():
             raise GraphError(f"there is already a graph {to!r}")
-        log = document.history.file
-        assert log is not None
         del self._open[name]
-        self._move(document.file, log, to)
+        self._move(document.file, self._sidecars(name), to)
+        with suppress(OSError):
+            # The folder, if nothing else is in it.
+            (document.file.parent / ".history").rmdir()
+            document.file.parent.rmdir()
         return self.get(to)
 
-    def _move(self, file: Path, log: Path, name: str) -> None:
-        """Move a document and its history into this directory under `name`."""
-        history = self.root / ".history" / f"{name}.ndjson"
-        history.parent.mkdir(exist_ok=True)
-        if log.exists():
-            os.replace(log, history)
+    def _move(self, file: Path, sidecars: list[Path], name: str) -> None:
+        """Move a document, its history and its versions into this directory under `name`."""
+        for each, target in zip(sidecars, self._sidecars(name), strict=True):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if each.exists():
+                os.replace(each, target)
         os.replace(file, self._file(name))
+
+    def _sidecars(self, name: str) -> list[Path]:
+        """Return the files of the history and the versions of a document."""
+        file = self._file(name)
+        return [file.parent / ".history" / f"{file.stem}{end}" for end in (".ndjson", VERSIONS)]
 
     def _free_name(self, base: str) -> str:
         free, number = base, 2
@@ -246,6 +270,7 @@ class GraphDirectory:
     def _file(self, name: str) -> Path:
         if not NAME.fullmatch(name):
             raise GraphError(
-                f"{name[:60]!r} is not a valid name; use letters, digits, spaces, dots, dashes and underscores"
+                f"{name[:60]!r} is not a valid name; use letters, digits, spaces, dots, dashes and underscores, and "
+                "one / behind a folder"
             )
         return self.root / f"{name}.json"

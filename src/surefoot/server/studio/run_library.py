@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from surefoot.data.kinds import as_list
 from surefoot.errors import RunError, RunNotFound
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
@@ -22,6 +25,10 @@ from surefoot.train.diagnose.compare_runs import Group, chance, differences, gro
 from surefoot.train.rundir.run_index import RunIndex
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
+
+TAGS = "tags.json"
+# As many, and as long, as a row of the table shows.
+MOST_TAGS, MOST_TAG = 8, 24
 
 
 class Library:
@@ -45,6 +52,7 @@ class Library:
             "created": header.get("created", ""),
             "total_steps": header["spec"].get("total_steps"),
             "checkpoint": (run.checkpoints / "latest").exists(),
+            "tags": _tags(run),
         }
 
     def get(self, name: str) -> RunDir:
@@ -102,6 +110,14 @@ class Library:
         trash.mkdir(exist_ok=True)
         os.replace(run.path, trash / f"{name}-{time.time_ns()}")
 
+    def tag(self, name: str, tags: list[str]) -> list[str]:
+        """Replace the tags of a run and return them: words without commas, each once."""
+        words = list(dict.fromkeys(word for tag in tags if (word := str(tag).replace(",", " ").strip()[:MOST_TAG])))
+        file = self.get(name).path / TAGS
+        file.with_suffix(".new").write_text(json.dumps(words[:MOST_TAGS]), encoding="utf-8")
+        os.replace(file.with_suffix(".new"), file)
+        return words[:MOST_TAGS]
+
     def resume_by_command(self, name: str) -> None:
         """Resume a run of `surefoot train` in a new process."""
         run = self.get(name)
@@ -116,6 +132,14 @@ class Library:
         for process in self._resumed.values():
             if process.poll() is None:
                 process.terminate()
+
+
+def _tags(run: RunDir) -> list[str]:
+    """Return the tags of a run; none if there is no readable file."""
+    with suppress(OSError, ValueError):
+        tags: Any = json.loads((run.path / TAGS).read_text(encoding="utf-8"))
+        return [str(each) for each in as_list(tags) or []]
+    return []
 
 
 def _group_json(each: Group) -> dict[str, Any]:

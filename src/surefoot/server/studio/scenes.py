@@ -1,4 +1,4 @@
-"""Environments that the page shows: drawn from the first copies' observations or, for towns, as images."""
+"""Environments that the page shows: drawn from observations, for towns as maps, else as the environment renders itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
+from surefoot.envs.api import World
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.runtime.worlds import ScenarioNode
 from surefoot.graph.schedule import Firing, Schedule
@@ -19,6 +21,10 @@ from surefoot.town.view.picture import picture
 DRAWN = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
 # As many as fit beside each other in the page's panel.
 COPIES = 4
+# Seconds between two pictures that an environment renders: one takes 10 ms and more, which the run waits for.
+RENDER_GAP = 0.2
+# Pixels of the longer side of such a picture in the page.
+LONGEST = 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +36,11 @@ class EnvScene:
     env: str
     step: str
 
+    @property
+    def gap(self) -> float:
+        """Seconds between two frames, at least."""
+        return RENDER_GAP if self.kind == "Rendered" else 0.0
+
     def frame(self, engine: Interpreter) -> dict[str, Any] | None:
         """Return the state of the first copies as numbers or images; None before the first step."""
         observations = engine.machine.value(End(self.step, "observations"))
@@ -40,6 +51,8 @@ class EnvScene:
         if isinstance(node, ScenarioNode):
             town, most = node.town, min(COPIES, node.town.towns)
             return frame | {"states": [], "pictures": [png(picture(town.layout, town.now, k)) for k in range(most)]}
+        if self.kind == "Rendered":
+            return frame | rendered(node.world)
         rows = next(iter(observations.values()))[:COPIES]
         return frame | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
 
@@ -54,10 +67,28 @@ def scenes_of(engine: Interpreter) -> list[EnvScene]:
         if source is None:
             continue
         env_id = env_of(source)
-        kind = "Town" if source.declared.name == "Scenario" else next((name for name in DRAWN if name in env_id), None)
-        if kind is not None:
-            scenes.append(EnvScene(kind=kind, env_id=env_id, env=source.id, step=firing.id))
+        kind = next((name for name in DRAWN if name in env_id), "Rendered")
+        if source.declared.name == "Scenario":
+            kind = "Town"
+        scenes.append(EnvScene(kind=kind, env_id=env_id, env=source.id, step=firing.id))
     return scenes
+
+
+def rendered(world: World) -> dict[str, Any]:
+    """Return a picture of the first copy as the environment renders it, or why there is none."""
+    first = getattr(world, "envs", [None])[0]
+    if isinstance(first, gym.Env) and first.render_mode is None and "rgb_array" in first.metadata["render_modes"]:
+        # Environments of a graph are made without a render mode, which would cost time in every run; they read it here.
+        first.unwrapped.render_mode = "rgb_array"
+    try:
+        image = world.render()
+    except Exception as error:
+        # An environment may raise anything, for instance without a display or without pygame.
+        return {"states": [], "pictures": [], "why": f"{world.name} cannot be rendered: {error}"}
+    if image is None:
+        return {"states": [], "pictures": [], "why": f"{world.name} renders no picture"}
+    stride = max(1, -(-max(image.shape[:2]) // LONGEST))
+    return {"states": [], "pictures": [png(np.ascontiguousarray(image[::stride, ::stride]))]}
 
 
 def env_of(firing: Firing) -> str:

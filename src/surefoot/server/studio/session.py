@@ -15,6 +15,7 @@ from surefoot.graph.run.live_values import Live, summary
 from surefoot.graph.run.snapshot import restore, why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
+from surefoot.server.studio.advantages import advantages_of
 from surefoot.server.studio.curves import CurveBook
 from surefoot.server.studio.run_storage import Keeper, Trains
 from surefoot.server.studio.scenes import EnvScene, scenes_of
@@ -96,6 +97,15 @@ class Session:
         """Return the complete state, for a tab that is opened later."""
         return self._status() | {"curves": self.curves.to_json(), "findings": list(self.findings.values())}
 
+    def advantages(self, node: str, stream: int) -> dict[str, Any]:
+        """Return the advantages of a trainer's last rollout; raise `GraphError` if there are none."""
+        trainer = getattr(self, "trainers", {}).get(node)
+        rollout = getattr(trainer, "rollout", None)
+        if trainer is None or rollout is None:
+            raise GraphError(f"{node[:40]!r} has no advantages yet; they are there after its first update")
+        config = trainer.learner.config
+        return advantages_of(rollout, stream, gamma=config.gamma, lam=config.lam) | {"update": trainer.updates}
+
     def _status(self) -> dict[str, Any]:
         return {
             "doc": self.document,
@@ -165,6 +175,8 @@ class Session:
             if not self._goal:
                 continue
             engine.profile = self._statuses % PROFILED == 0
+            # A slowed-down run is followed tick by tick.
+            engine.fuse = not self._pace
             # Returns to handle commands, to send a status, or at a break condition.
             engine.run(stop=self._between_ticks)
             self._between_ticks()
@@ -191,7 +203,7 @@ class Session:
                     self._record(trainer, values[info], values[episodes] or [])
         now = time.monotonic()
         if self.scenes and now >= self._next_frame:
-            self._next_frame = now + FRAME
+            self._next_frame = now + max(FRAME, *(each.gap for each in self.scenes))
             frames = [frame for each in self.scenes if (frame := each.frame(engine)) is not None]
             self.broadcast({"on": "frames", "doc": self.document, "frames": frames})
         if self._pace:

@@ -74,7 +74,8 @@ class Ticks:
         self.env_steps = 0
         self.after: Arrays | None = None
         """The observations after the last step."""
-        self._start, self._every = np.ones(streams, bool), np.ones(streams, bool)
+        self.start, self._every = np.ones(streams, bool), np.ones(streams, bool)
+        """[N] whether an episode begins with the next tick."""
         self._begin()
 
     def _begin(self) -> None:
@@ -113,10 +114,10 @@ class Ticks:
                 valid = valid & ~truncated
             else:
                 self._builder.cut(self._builder.steps, truncated, self._value(chosen, after))
-        self._add(chosen, reward, terminated, truncated, self._start, valid)
+        self._add(chosen, reward, terminated, truncated, self.start, valid)
         self.env_steps += int(np.count_nonzero(step.valid))
         self.after = after
-        self._start = ended | ~step.valid
+        self.start = ended | ~step.valid
 
     def _add(self, chosen: ActionRecord, *outcome: np.ndarray) -> None:
         if self._builder.steps == 0:
@@ -143,7 +144,7 @@ class Ticks:
         return {
             "rows": rows,
             "cut": {str(n): {"t": t, "streams": x, "worth": v} for n, (t, x, v) in enumerate(builder.cuts)},
-            "start": self._start.copy(),
+            "start": self.start.copy(),
             "episodes": self.episodes.state(),
             "scaler": {} if self.scaler is None else self.scaler.state(),
             "env_steps": self.env_steps,
@@ -166,7 +167,7 @@ class Ticks:
         for n in range(len(state["cut"])):
             cut = state["cut"][str(n)]
             self._builder.cut(int(cut["t"]), np.array(cut["streams"]), np.array(cut["worth"]))
-        self._start = np.array(state["start"])
+        self.start = np.array(state["start"])
         self.episodes.set_state(state["episodes"])
         if self.scaler is not None:
             self.scaler.set_state(state["scaler"])
@@ -175,7 +176,7 @@ class Ticks:
     def begin_anew(self) -> None:
         """Drop an unfinished rollout: every stream starts a new episode."""
         self._begin()
-        self._start = np.ones(self.streams, bool)
+        self.start = np.ones(self.streams, bool)
         for stream in range(self.streams):
             self.episodes.forget(stream)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import torch
 
 from surefoot.envs.api import World
-from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world
 from surefoot.envs.workers.placement import Workers
-from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy
 from surefoot.train.assemble import evaluation_world
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.facade import PPO
-from surefoot.train.interop.sb3_names import DummyVecEnv, SubprocVecEnv, VecNormalize
+from surefoot.train.interop.sb3_names import VecNormalize
 from surefoot.train.predict import refuse_other_spaces
 
 log = logging.getLogger("surefoot")
@@ -83,7 +81,6 @@ def make_vec_env(
     *,
     env_kwargs: Mapping[str, Any] | None = None,
     wrapper_class: Wrap | None = None,
-    vec_env_cls: Any = None,
     backend: Backend = "auto",
     workers: Workers = "auto",
 ) -> World:
@@ -97,29 +94,11 @@ def make_vec_env(
         seed: Resets the world with this seed. `PPO` seeds its world itself, so this only matters if you step it.
         env_kwargs: Arguments for the env's constructor.
         wrapper_class: Wrapper applied to each env.
-        vec_env_cls: `DummyVecEnv` (no worker processes) or `SubprocVecEnv` (one process per env). Default: `workers`.
         backend: "gymnasium" uses Gymnasium's env even if there is a built-in world.
         workers: Worker processes that step the envs besides this one; "auto" measures whether they are faster.
     """
     wrappers = [] if wrapper_class is None else [wrapper_class]
-    if vec_env_cls is SubprocVecEnv:
-        # Each process builds its own env, so it gets a function instead of an env.
-        def single() -> Any:
-            return cast(
-                EnvsWorld, make_world(env_id, backend="gymnasium", env_kwargs=env_kwargs, wrappers=wrappers)
-            ).envs[0]
-
-        world = SubprocVecEnv([single] * n_envs)
-    elif vec_env_cls in (None, DummyVecEnv):
-        # SB3's DummyVecEnv steps all envs in this process.
-        num_workers: Workers = workers if vec_env_cls is None else 0
-        world = make_world(
-            env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=num_workers
-        )
-    else:
-        raise ConfigError(
-            f"vec_env_cls is {vec_env_cls!r}; surefoot.train.interop.sb3_names has DummyVecEnv and SubprocVecEnv"
-        )
+    world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=workers)
     if backend_of(world) == "surefoot":
         log.info("%s: built-in vectorized world; backend='gymnasium' uses Gymnasium's env", world.name)
     if seed is not None:

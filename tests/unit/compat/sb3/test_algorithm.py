@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.unit.compat.sb3.small_env import CountingEnv
 
-from surefoot.compat.sb3.envs import BitFlippingEnv
+from surefoot.compat.sb3.envs.bit_flipping import BitFlippingEnv
 from surefoot.compat.sb3.policies.actor_critic import ActorCriticPolicy
 from surefoot.compat.sb3.ppo import PPO
 

@@ -19,3 +19,14 @@ def test_the_buffer_shows_the_last_rollout_and_its_advantages():
 def test_an_empty_buffer_is_empty():
     with pytest.raises(ValueError, match="empty"):
         _ = RolloutBuffer(None, 4, 1, 0.9, 0.9).observations
+
+
+def test_a_script_may_change_the_length_of_rollouts_of_a_loaded_model(tmp_path):
+    PPO("MlpPolicy", CountingEnv(), n_steps=8, batch_size=8, n_epochs=1).learn(8).save(tmp_path / "m")
+    model = PPO.load(tmp_path / "m", env=CountingEnv())
+    # As PokemonRedExperiments continues with another length.
+    model.n_steps = model.rollout_buffer.buffer_size = 16
+    model.rollout_buffer.n_envs = 1
+    model.rollout_buffer.reset()
+    assert not model.rollout_buffer.full
+    assert model.learn(16).rollout_buffer.rewards.shape == (16, 1)

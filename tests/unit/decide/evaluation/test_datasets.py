@@ -51,8 +51,10 @@ def test_what_cannot_be_read_is_named(tmp_path: Path):
         ("a,b\n1,2\n", "has the columns a, b"),
         ("", "is empty"),
         ("text,category\n", "no queries"),
+        ("text,category\nhi,greet\nbye,\n", "line 3 of .* has no category; its text is 'bye'"),
+        ("text,category\ncafé,greet\n", "is not UTF-8 .*; save it as UTF-8"),
     ):
-        (tmp_path / "a.csv").write_text(content)
+        (tmp_path / "a.csv").write_text(content, encoding="latin-1")
         with pytest.raises(RecordingError, match=message):
             read(tmp_path)
     for content, message in (

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.decide.prompts.mutations import ABOUT, ACTIONS
-from surefoot.decide.prompts.policy import FACTS, PromptConfig, PromptPolicy, facts, train, versions
+from surefoot.decide.prompts.examples import Examples
+from surefoot.decide.prompts.mutations import ABOUT, STOP
+from surefoot.decide.prompts.policy import CHANGES, FACTS, PromptConfig, PromptPolicy, facts, train, versions
+from surefoot.decide.prompts.tasks import TaskRow
 from surefoot.decide.prompts.text import tokens
 
 CHOICES = [
@@ -82,4 +84,27 @@ def test_facts_have_a_name_each_and_length_one_at_most():
 
 
 def test_every_action_is_described():
-    assert tuple(ABOUT) == ACTIONS
+    assert tuple(ABOUT) == (*CHANGES, STOP)
+
+
+def test_mutations_below_examples_see_the_prompt_and_not_the_examples():
+    examples = Examples([TaskRow(prompt=CHOICES[1], answer="wine")])
+    text = versions(CHOICES[0], CHOICES[0], PromptConfig(), examples)["examples"]
+    assert text.index(CHOICES[1]) < text.index("Answer: wine") < text.index(CHOICES[0])
+    more = versions(text, CHOICES[0], PromptConfig(), examples)
+    assert "examples" not in more
+    assert more["answer-form"].endswith("The answer is one of: iron, air, wood.\n\nAnswer:")
+    assert more["answer-form"].startswith(text[: text.index(CHOICES[0])])
+    assert "examples" not in versions(CHOICES[0], CHOICES[0], PromptConfig(max_tokens=10), examples)
+    assert facts(text, ["examples"])[FACTS.index("long")] == 0.0
+
+
+def test_the_policy_learns_whether_examples_help():
+    class LikesExamples:
+        def score(self, prompts, originals):
+            return np.array([float("Answer: x" in text) for text in prompts])
+
+    rows = [TaskRow(prompt=prompt, answer="x") for prompt in CHOICES]
+    policy = PromptPolicy(PromptConfig(max_steps=1), examples=Examples(rows))
+    train(policy, LikesExamples(), CHOICES + STORIES, 200)
+    assert [name for name, _ in policy.steps(CHOICES[0])] == ["examples"]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.decide.prompts.examples import Examples
 from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy
 from surefoot.decide.prompts.runs import PromptRun, read_prompts, read_scores
 from surefoot.decide.prompts.scorers import RidgeScorer
+from surefoot.decide.prompts.tasks import TaskRow
 from surefoot.errors import ConfigError, RunError
 from surefoot.train.rundir.rundir import RunDir, find_run
 
@@ -18,7 +20,8 @@ PROMPT = "Which of these is heavy: iron, air or wood?"
 def test_a_run_is_saved_and_loaded_with_its_policy_and_scorer(tmp_path: Path):
     scorer = RidgeScorer(strength=2.0)
     scorer.fit(["a b", "c d", "e f", "g h"], [0.1, 0.4, 0.6, 0.9])
-    policy = PromptPolicy(PromptConfig(max_steps=2, max_tokens=30), seed=4)
+    examples = Examples([TaskRow(prompt=PROMPT, answer="iron")])
+    policy = PromptPolicy(PromptConfig(max_steps=2, max_tokens=30), seed=4, examples=examples)
     for _ in range(20):
         policy.learn(PROMPT, [], "answer-cue", 1.0)
         policy.learn(PROMPT, [], "answer-form", -1.0)
@@ -34,6 +37,7 @@ def test_a_run_is_saved_and_loaded_with_its_policy_and_scorer(tmp_path: Path):
     loaded = PromptRun.load(find_run(tmp_path, tmp_path))
     assert (loaded.prompts, loaded.curve, loaded.measured) == (run.prompts, run.curve, run.measured)
     assert loaded.policy.config == policy.config
+    assert loaded.policy.examples.rows == examples.rows
     assert loaded.policy.steps(PROMPT) == policy.steps(PROMPT)
     assert loaded.policy.steps(PROMPT)[0][0] == "answer-cue"
     assert isinstance(loaded.scorer, RidgeScorer)

@@ -7,10 +7,12 @@ import time
 
 import pytest
 
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.tools import ToolAgent, tool
 from surefoot.decide.tools.answering import Answering, Workshop
 from surefoot.decide.tools.depth import BARE, Depth
 from surefoot.decide.tools.run import ToolRun
+from surefoot.decide.tools.toolbox import assistant
 
 from .agent_cases import agent
 
@@ -72,3 +74,10 @@ def test_a_tool_may_use_all_of_the_remaining_time(encoder):
         return "in time"
 
     assert run(ToolAgent([steady], encoder=encoder), "go").response == "in time"
+
+
+def test_an_expression_without_words_goes_to_the_calculator(tmp_path):
+    encoder = HashingEncoder()
+    agent = ToolAgent(assistant.tools(encoder, tmp_path)[0], encoder=encoder)
+    for query in ("what is 12 * 7?", "sqrt(16)+2**10"):
+        assert agent.answer(query, greedy=True).tool == "calc"

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -13,6 +14,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.import_.program import from_program
+from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Delay, Graph, make_node
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
@@ -159,3 +161,20 @@ def test_the_inlined_task_is_the_library_s_own() -> None:
     action = np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
     for a, b in zip(ours.advance(state, action, None), theirs.advance(state, action, None), strict=True):
         assert np.array_equal(a, b)
+
+
+def test_scaled_actions_stand_alone_with_the_weights_of_the_interpreter(tmp_path: Path) -> None:
+    """An imported workflow limits the push by a factor; its program must train the same network."""
+    graph = template("cartpole_ppo")
+    graph.nodes["action"].params = {"mode": "scale", "factor": 0.025, "low": -0.025, "high": 0.025}
+    graph.run.total_steps, graph.run.path = 2048, "torch"
+    text = to_standalone(graph)
+    assert canonical(from_program(text).graph) == canonical(graph)
+    program = space_of(text)
+    trainers = program["train"](program["Config"]())
+    with Interpreter(graph, into=tmp_path) as run:
+        run.run()
+        ours = {n.removeprefix("network."): x for n, x in run.nodes["agent"].state_dict().items()}
+    theirs = trainers["agent"].policy.state_dict()
+    assert set(theirs) == set(ours)
+    assert all(np.array_equal(theirs[name].numpy(), ours[name].numpy()) for name in ours)

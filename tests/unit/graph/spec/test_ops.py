@@ -3,8 +3,8 @@
 import pytest
 
 from surefoot.errors import GraphError
-from surefoot.graph.spec.ops import History, apply
-from surefoot.graph.spec.text import canonical, to_json
+from surefoot.graph.spec.ops import apply
+from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import template
 
 
@@ -14,6 +14,8 @@ def test_each_operation_is_taken_back_to_the_byte() -> None:
         {"op": "remove", "id": "agent"},
         {"op": "set", "id": "trainer", "params": {"epochs": 3, "target_kl": 0.1}, "unset": ["lam"]},
         {"op": "move", "id": "env", "at": [1, 2]},
+        {"op": "mode", "id": "print", "mode": "mute"},
+        {"op": "frame", "id": "note", "frame": {"text": "acts", "at": [0, 0], "size": [300, 200]}},
         {"op": "rename", "id": "agent", "to": "lambda_"},
         {"op": "run", "settings": {"seed": 9}},
         {"op": "title", "name": "n", "about": "x"},
@@ -38,36 +40,16 @@ def test_a_batch_that_fails_halfway_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "op",
-    [{"op": "explode"}, {}, {"op": "add"}, {"op": "move", "id": "env", "at": 3}, {"op": "connect", "from": 1, "to": 2}],
+    [
+        {"op": "explode"},
+        {},
+        {"op": "add"},
+        {"op": "move", "id": "env", "at": 3},
+        {"op": "connect", "from": 1, "to": 2},
+        {"op": "mode", "id": "env", "mode": "x"},
+        {"op": "frame", "id": "n", "frame": {"at": [0], "size": [1, 1]}},
+    ],
 )
 def test_a_senseless_operation_is_a_graph_error(op) -> None:
     with pytest.raises((GraphError, AttributeError)):
         apply(template("cartpole"), op)
-
-
-def test_a_killed_editor_loses_at_most_the_line_it_was_writing(tmp_path) -> None:
-    file = tmp_path / "log.ndjson"
-    history = History(template("cartpole"), file)
-    history.do({"op": "set", "id": "trainer", "params": {"epochs": 3}})
-    history.do({"op": "remove", "id": "print"})
-    history.undo()
-    kept = canonical(history.graph)
-    with open(file, "a") as log:
-        log.write('{"op": "remove", "id": "en')
-    again = History(file=file)
-    assert canonical(again.graph) == kept
-    assert again.redo()
-    assert "print" not in again.graph.nodes
-    assert again.undo()
-    assert again.undo()
-    assert not again.undo()
-    assert canonical(again.graph) == canonical(template("cartpole"))
-
-
-def test_another_graph_in_its_place_can_be_taken_back() -> None:
-    history = History(template("cartpole"))
-    before = canonical(history.graph)
-    history.do({"op": "replace", "graph": to_json(template("pendulum"))})
-    assert canonical(history.graph) == canonical(template("pendulum"))
-    history.undo()
-    assert canonical(history.graph) == before

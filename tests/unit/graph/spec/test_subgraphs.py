@@ -4,8 +4,9 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.spec.check import check
+from surefoot.graph.spec.history import History
 from surefoot.graph.spec.model import Delay, Edge, End, Graph
-from surefoot.graph.spec.ops import History, apply
+from surefoot.graph.spec.ops import apply
 from surefoot.graph.spec.subgraphs import flatten, group, ungroup
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import template

@@ -58,7 +58,7 @@ def test_a_delay_without_and_with_a_first_value_survives(tmp_path) -> None:
         (bare(nodes={"__import__('os')": {"type": "OR"}}), "64 letters, digits and _"),
         (
             bare(nodes={"a": {"type": "OR", "code": "x"}}),
-            "node a has no field 'code'; its fields are params, ranges, type",
+            "node a has no field 'code'; its fields are mode, params, ranges, type",
         ),
         (bare(nodes={"a": {"type": "OR", "params": {"mode": "first"}}}), "must be one of fby"),
         (bare(nodes={"a": {"type": "OR", "params": {"modus": "fby"}}}), "did you mean mode"),

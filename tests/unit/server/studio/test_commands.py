@@ -107,7 +107,7 @@ def test_several_seeds_run_one_after_the_other(studio) -> None:
         await studio.ask(1, "start", {"doc": doc, "seeds": 3})
         for _ in range(2000):
             await asyncio.sleep(0.02)
-            if studio.session.has_ended and not studio.queue:
+            if studio.session.has_ended and not studio.queue.waiting:
                 break
         return [run["seed"] for run in map(seed_of, await studio.ask(1, "runs", {}))]
 
@@ -116,6 +116,30 @@ def test_several_seeds_run_one_after_the_other(studio) -> None:
 
     assert sorted(asyncio.run(all_three())) == [7, 8, 9]
     assert [m["doc"] for m in studio.told if m["on"] == "starting"] == [doc]
+
+
+def test_a_second_start_waits_for_the_first_and_a_stop_drops_only_its_own_batch(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    ask(studio, "op", doc=doc, op={"op": "run", "settings": {"total_steps": 256}})
+
+    async def both() -> list[str]:
+        await studio.ask(1, "start", {"doc": doc, "seeds": 3, "paused": True})
+        answer = await studio.ask(1, "start", {"doc": doc, "sweep": {"trainer.epochs": [1, 2]}})
+        assert answer == {"run": "", "waiting": 4}
+        await studio.ask(1, "unqueue", {"id": studio.queue.waiting[-1].id})
+        await studio.ask(1, "command", {"name": "stop"})
+        for _ in range(2000):
+            await asyncio.sleep(0.02)
+            if studio.session.state == "finished" and not studio.queue.waiting:
+                break
+        return [str(run["state"]) for run in await studio.ask(1, "runs", {})]
+
+    assert len(asyncio.run(both())) == 2
+    assert studio.session.graph.nodes["trainer"].params["epochs"] == 1
+    assert [len(m["queue"]) for m in studio.told if m["on"] == "queue"][-1] == 0
+    run = studio.session.keeper.directory.name
+    assert ask(studio, "tag", run=run, tags=["good", " good ", "a,b", ""]) == {"tags": ["good", "a b"]}
+    assert next(row["tags"] for row in ask(studio, "runs") if row["run"] == run) == ["good", "a b"]
 
 
 def test_a_warm_studio_has_run_an_update() -> None:

@@ -6,7 +6,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.spec.text import canonical, load_graph, save_graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.graph_files import GraphDirectory, describe
+from surefoot.server.studio.graph_files import GraphDirectory
 
 
 def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> None:
@@ -55,7 +55,7 @@ def test_every_earlier_state_can_be_restored(tmp_path) -> None:
 def test_existing_names_get_a_number_and_unsafe_characters_are_replaced(tmp_path) -> None:
     graphs = GraphDirectory(tmp_path)
     assert [graphs.from_template("cartpole").name for _ in range(2)] == ["cartpole", "cartpole-2"]
-    assert graphs.new("../../etc/passwd", template("cartpole")).name == "etc-passwd"
+    assert graphs.new("../../etc/passwd", template("cartpole")).name == "etc/passwd"
     with pytest.raises(GraphError, match="not a valid name"):
         graphs.get("../x")
     with pytest.raises(GraphError, match="there is no graph"):
@@ -81,8 +81,36 @@ def test_a_deleted_graph_is_in_the_trash(tmp_path) -> None:
     assert graphs.from_template("cartpole").past() == []
 
 
-def test_changes_are_described_in_words() -> None:
-    move = {"op": "move", "id": "a", "at": [0, 0]}
-    assert describe({"op": "batch", "ops": [move, move]}) == "moved 2 nodes"
-    assert describe({"op": "within", "graph": "g", "do": {"op": "remove", "id": "x"}}) == "in g: removed x"
-    assert describe({"op": "batch", "ops": [{"op": "remove", "id": "x"}, move]}) == "removed x and 1 more"
+def test_graphs_are_in_folders_with_a_small_picture_and_leave_them_again(tmp_path) -> None:
+    graphs = GraphDirectory(tmp_path)
+    graphs.from_template("cartpole").do({"op": "remove", "id": "print"})
+    graphs.rename("cartpole", "first/poles").save_version("before")
+    (row,) = graphs.names()
+    assert row["name"] == "first/poles"
+    assert "agent" in row["graph"]["nodes"]
+    assert len(row["graph"]["edges"]) == 14
+    graphs.move_to_trash("first/poles")
+    assert graphs.names() == []
+    (item,) = graphs.trash()
+    assert item["name"] == "first/poles"
+    restored = graphs.restore(item["item"])
+    assert (restored.name, len(restored.history.done), len(restored.versions())) == ("first/poles", 1, 1)
+    assert graphs.rename("first/poles", "poles").name == "poles"
+    assert not (tmp_path / "first").exists()
+    for bad in ("a/b/c", "/a", "a/", ".history/a", "a/../b"):
+        with pytest.raises(GraphError, match="not a valid name"):
+            graphs.get(bad)
+
+
+def test_a_named_version_outlives_the_history_and_a_file_that_is_no_graph_has_no_picture(tmp_path) -> None:
+    graphs = GraphDirectory(tmp_path)
+    document = graphs.from_template("cartpole")
+    document.save_version(" good ")
+    document.do({"op": "remove", "id": "print"})
+    document.go_to(0)
+    document.do({"op": "remove", "id": "agent"})
+    (version,) = document.versions()
+    assert version["name"] == "good"
+    assert "agent" in version["graph"]["nodes"]
+    (tmp_path / "broken.json").write_text("{}")
+    assert {row["name"]: row["graph"] is None for row in graphs.names()} == {"cartpole": False, "broken": True}

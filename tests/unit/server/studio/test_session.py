@@ -5,7 +5,7 @@ import time
 import pytest
 
 from surefoot.errors import GraphError
-from surefoot.server.studio.commands import breaks_of
+from surefoot.graph.run.interpreter import Break
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.session import Session
 from surefoot.telemetry.export.run_facts import gather, number
@@ -34,13 +34,13 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
 def test_a_condition_stops_the_run(tmp_path) -> None:
     heard = Heard()
     session = Session("doc", small(), tmp_path, heard)
-    session.command("breaks", breaks_of([{"end": "step.rewards", "test": ">", "limit": 0.5, "key": ""}]))
+    session.command("breaks", [Break("step.rewards", ">", 0.5)])
     session.start()
     heard.until(session, "paused")
     assert session.why == "step.rewards > 0.5"
     session.close()
     with pytest.raises(GraphError, match="the test of a breakpoint is"):
-        breaks_of([{"end": "a.b", "test": "!", "limit": 1}])
+        Break("a.b", "!", 1)
 
 
 def test_a_node_that_fails_is_named_with_what_it_was_given(tmp_path) -> None:

@@ -3,10 +3,8 @@
 import pytest
 
 from surefoot.envs.make import backend_of
-from surefoot.errors import ConfigError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.train.interop.sb3_functions import evaluate_policy, make_vec_env
-from surefoot.train.interop.sb3_names import DummyVecEnv
 
 
 def test_a_policy_without_a_model_is_evaluated_on_the_same_seeds_each_time() -> None:
@@ -20,11 +18,6 @@ def test_a_policy_without_a_model_is_evaluated_on_the_same_seeds_each_time() -> 
     assert mean == pytest.approx(sum(returns) / 3)
 
 
-def test_dummy_vec_env_is_gymnasium_in_this_process_if_asked_for() -> None:
-    world = make_vec_env("CartPole-v1", 2, seed=1, vec_env_cls=DummyVecEnv, backend="gymnasium")
+def test_gymnasium_is_used_if_asked_for() -> None:
+    world = make_vec_env("CartPole-v1", 2, seed=1, backend="gymnasium")
     assert (world.num_envs, backend_of(world)) == (2, "gymnasium")
-
-
-def test_other_vec_envs_are_refused() -> None:
-    with pytest.raises(ConfigError, match="vec_env_cls"):
-        make_vec_env("CartPole-v1", vec_env_cls=list)

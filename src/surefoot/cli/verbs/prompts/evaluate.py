@@ -110,12 +110,14 @@ def _compared(
     directory: RunDir, task: Path | None, model: str, prompts: Path | None, train_task: Path | None
 ) -> tuple[PromptRun, dict[str, list[Improved]]]:
     """Return a run, and prompts improved by its policy and by simple choosers."""
+    from surefoot.decide.prompts.examples import Examples
     from surefoot.decide.prompts.improve import at_random, best_of_n, best_sequence, best_single, fixed, improve
     from surefoot.decide.prompts.runs import PromptRun, read_prompts
     from surefoot.decide.prompts.tasks import TaskScorer, read_task
 
     run = PromptRun.load(directory)
     config: PromptConfig = run.policy.config
+    examples = run.policy.examples
     answering = None if task is None and train_task is None else answering_model(model)
     if task is not None:
         assert answering is not None
@@ -123,7 +125,8 @@ def _compared(
         texts = list(dict.fromkeys(row.prompt for row in read_task(task)))
     else:
         scorer, texts = run.scorer, list(run.prompts) if prompts is None else read_prompts(prompts)
-    choosers = {"the policy": run.policy.steps, "no change": fixed((), config), "at random": at_random(config)}
+    choosers = {"the policy": run.policy.steps, "no change": fixed((), config)}
+    choosers["at random"] = at_random(config, examples=examples)
     if train_task is not None:
         assert answering is not None
         rows = TaskScorer(read_task(train_task), answering)
@@ -132,6 +135,7 @@ def _compared(
             "best of 24": best_of_n,
             "best sequence": best_sequence,
         }.items():
-            choosers[name] = fixed(choose(rows, rows.prompts, config, run.evaluations), config)
+            names = choose(rows, rows.prompts, config, run.evaluations, Examples(rows.rows))
+            choosers[name] = fixed(names, config, examples)
     cost = config.token_cost
     return run, {name: improve(choose, texts, scorer, token_cost=cost) for name, choose in choosers.items()}

@@ -15,6 +15,7 @@ from surefoot.cli.options import at_least_one, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
+    from surefoot.decide.prompts.examples import Examples
     from surefoot.decide.prompts.improve import Improved
     from surefoot.decide.prompts.scorers import Scorer
     from surefoot.decide.prompts.tasks import AnswersPrompts
@@ -39,7 +40,7 @@ TaskModel = Annotated[
 PromptSettings = Annotated[
     options.Settings,
     tyro.conf.arg(
-        help="Change a detail; repeatable: token_cost=0.002 (cost of each added token, in units of the score), max_tokens=80 "
+        help="Change a detail; repeatable: token_cost=0.002 (cost of each added token, in units of the score), max_tokens=200 "
         "(most tokens that the mutations of a prompt may add in all), max_steps=4 (most mutations per prompt), and for rlaif "
         "human_pairs=5 (pairs per review: those the judge is most certain about)."
     ),
@@ -51,7 +52,7 @@ class PromptOptions:
     """Keys of --set of `prompts train`, `improve` and `rlaif`."""
 
     token_cost: float = 0.002
-    max_tokens: int = 80
+    max_tokens: int = 200
     max_steps: int = 4
     human_pairs: int = 5
     """rlaif: pairs per review, those the judge is most certain about."""
@@ -68,6 +69,7 @@ class PromptsTrainArgs:
 
     With --task the reward of a mutation is what it changes in the model's answers: the log-likelihood of the right answer
     per token, or the result of a check. The price of the added tokens is subtracted, so the policy also learns when to stop.
+    The rows of the task are also what examples are taken from: never the row itself.
 
         surefoot lm get smollm2
         surefoot prompts train --task rows.jsonl --name mine
@@ -104,7 +106,7 @@ class PromptsTrainArgs:
         chosen = prompt_options(self.set)
         config = PromptConfig(token_cost=chosen.token_cost, max_tokens=chosen.max_tokens, max_steps=chosen.max_steps)
         scorer, prompts, measured = self._scorer()
-        policy = PromptPolicy(config, seed=self.seed)
+        policy = PromptPolicy(config, seed=self.seed, examples=examples_of(scorer))
         directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
         curve = train(policy, scorer, prompts, self.evaluations)
         run = PromptRun(
@@ -154,9 +156,10 @@ class PromptsImproveArgs:
         surefoot prompts improve "Which topic is this: refund, card, fee? I was charged twice." --run mine
         surefoot prompts improve --task rows.jsonl < prompt.txt
 
-    With --run a trained policy chooses, without evaluating anything. With --task the mutations are chosen that gain most over
-    the rows of the task. With neither, only the lint decides, which mostly reports what is missing. No mutation removes a
-    word of the prompt unless you pass --allow-cut. In the diff, lines with + were added.
+    With --run a trained policy chooses, without evaluating anything; rows of --task then serve as examples of your task. With
+    --task alone the mutations are chosen that gain most over its rows. With neither, only the lint decides, which mostly
+    reports what is missing. No mutation removes a word of the prompt unless you pass --allow-cut. In the diff, lines with +
+    were added.
     """
 
     prompt: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PROMPT")] = ()
@@ -173,10 +176,12 @@ class PromptsImproveArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
+        from surefoot.decide.prompts.examples import Examples
         from surefoot.decide.prompts.improve import best_sequence, fixed, improve
         from surefoot.decide.prompts.policy import PromptConfig
         from surefoot.decide.prompts.runs import PromptRun
         from surefoot.decide.prompts.scorers import LintScorer
+        from surefoot.decide.prompts.tasks import read_task
 
         at_least_one(evaluations=self.evaluations)
         text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
@@ -191,14 +196,16 @@ class PromptsImproveArgs:
         )
         source = "the lint"
         if self.run_name is not None:
-            if self.task is not None:
-                raise Usage("--run and --task were both given; the policy of a run needs no task")
             policy = PromptRun.load(run_directory(self.run_name)).policy
+            if self.task is not None:
+                known = [] if policy.examples is None else policy.examples.rows
+                policy.examples = Examples([*read_task(self.task), *known])
             policy.config = replace(policy.config, max_tokens=chosen.max_tokens, allow_cut=self.allow_cut)
             choose, source = policy.steps, "the policy"
         elif self.task is not None:
             scorer, prompts, source = task_scorer(self.task, self.model)
-            choose = fixed(best_sequence(scorer, prompts, config, self.evaluations), config)
+            examples = examples_of(scorer)
+            choose = fixed(best_sequence(scorer, prompts, config, self.evaluations, examples), config, examples)
         else:
             choose = fixed(best_sequence(LintScorer(), [text], config, self.evaluations), config)
         (result,) = improve(choose, [text], LintScorer(), token_cost=config.token_cost)
@@ -243,6 +250,14 @@ def task_scorer(path: Path, model: str) -> tuple[Scorer, list[str], str]:
     rows = read_task(path)
     scorer = TaskScorer(rows, answering_model(model))
     return scorer, scorer.prompts, f"task {path} with {scorer.model.name}"
+
+
+def examples_of(scorer: Scorer) -> Examples | None:
+    """Return the rows of a task as examples; None for other scorers."""
+    from surefoot.decide.prompts.examples import Examples
+    from surefoot.decide.prompts.tasks import TaskScorer
+
+    return Examples(scorer.rows) if isinstance(scorer, TaskScorer) else None
 
 
 def answering_model(name: str) -> AnswersPrompts:

@@ -27,7 +27,8 @@ from surefoot.compat.sb3.policies.layers import (
 from surefoot.compat.sb3.policies.state_noise import StateDependentNoiseDistribution
 from surefoot.compat.sb3.spaces import get_flattened_obs_dim
 from surefoot.core.batch import Batch, Evaluation
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete
+from surefoot.envs.gym.spaces import action_from_gym
 from surefoot.learn.choose_path import why_not
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
@@ -142,16 +143,10 @@ class EnginePolicy:
 
 def action_of(space: Any) -> ActionSpace:
     """Return the engine's space for an action space. SB3 counts choices from 0 and ignores `start`."""
-    match space:
-        case gym_spaces.Box():
-            low, high = (tuple(float(v) for v in np.asarray(x, np.float32).ravel()) for x in (space.low, space.high))
-            return Box(space.shape, low, high)
-        case gym_spaces.Discrete():
-            return Discrete(int(space.n))
-        case gym_spaces.MultiDiscrete():
-            return MultiDiscrete(tuple(int(n) for n in space.nvec))
-        case _:
-            return MultiDiscrete((2,) * int(space.n))
+    if isinstance(space, gym_spaces.Box):
+        low, high = (tuple(float(v) for v in np.asarray(x, np.float32).ravel()) for x in (space.low, space.high))
+        return Box(space.shape, low, high)
+    return Discrete(int(space.n)) if isinstance(space, gym_spaces.Discrete) else action_from_gym(space)
 
 
 _UNCHANGED = (

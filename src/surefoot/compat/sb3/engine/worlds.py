@@ -58,20 +58,20 @@ class VecEnvWorld(World):
         obs, rewards, dones, infos = self.env.step(action)
         self.last_obs, dones = obs, np.asarray(dones, bool)
         truncated, final = np.zeros(self.num_envs, bool), None
-        for i in np.flatnonzero(dones):
+        for i in dones.nonzero()[0].tolist():
             info = infos[i] if i < len(infos) else {}
             truncated[i] = bool(info.get("TimeLimit.truncated", False)) and "terminal_observation" in info
             if truncated[i]:
-                final = final or {name: part.copy() for name, part in self._view(obs).obs.items()}
+                final = final or {name: part.copy() for name, part in self._encode(obs, self.num_envs).items()}
                 for name, part in self._encode(info["terminal_observation"], 1).items():
                     final[name][i] = part[0]
         self.on_step(obs, rewards, dones, infos)
         reward = np.asarray(rewards, np.float64).reshape(self.num_envs)
-        valid = np.ones(self.num_envs, bool)
+        terminated, valid = dones & ~truncated, np.ones(self.num_envs, bool)
         return Step(
             view=self._view(obs),
             reward=reward,
-            terminated=dones & ~truncated,
+            terminated=terminated,
             truncated=truncated,
             valid=valid,
             final_obs=final,

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from surefoot.compat.sb3.files.model_files import space_to_json, to_json
+from surefoot.compat.sb3.files.model_files import to_json
 from surefoot.train.interop.sb3_import import read_sb3
+from surefoot.train.predict import space_to_tree
 
 _NUMBERS = re.compile(r"[-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?)")
 # SB3 writes a class with the texts of its methods, and `__init__` has its name.
@@ -37,8 +38,8 @@ DEFAULTS: dict[str, float | None] = {"learning_rate": 3e-4, "clip_range": 0.2, "
 _PLAIN = ("use_sde", "sde_sample_freq", "verbose", "tensorboard_log", "target_kl")
 
 
-def from_sb3(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tensor]]]:
-    """Return (data, {group: tensors}) as `read_zip` does."""
+def from_sb3(path: Path) -> dict[str, Any]:
+    """Return the tree of a model as `read_zip` does."""
     model = read_sb3(path)
     described = model.data
     settings = {
@@ -51,10 +52,10 @@ def from_sb3(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tens
     tensors = {name: torch.from_numpy(np.array(x)) for name, x in model.tensors.items()}
     kwargs = _policy_kwargs(described.get("policy_kwargs") or {}, tensors)
     name = _CLASS.search(str((described.get("policy_class") or {}).get("__init__", "")))
-    data = {
+    tree = {
         "left_out": model.left_out,
         "settings": {**settings, "policy_kwargs": to_json("policy_kwargs", kwargs)},
-        "policy_class": _ALIASES.get(name[1]) if name else "MlpPolicy",
+        "policy_class": _ALIASES.get(name[1], {"lost": name[1]}) if name else "MlpPolicy",
         "counters": {key: int(described.get(key) or 0) for key in ("num_timesteps", "_n_updates")},
         "n_envs": int(described.get("n_envs") or 1),
         **{key: _space(described.get(key) or {}) for key in ("observation_space", "action_space")},
@@ -63,7 +64,7 @@ def from_sb3(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tens
     for key in [key for key in tensors if key.startswith("features_extractor.")]:
         for side in ("pi_", "vf_"):
             tensors.setdefault(side + key, tensors[key])
-    return data, {"policy": tensors, "optimizer": {}}
+    return {**tree, "policy": tensors, "optimizer": {}}
 
 
 def _policy_kwargs(described: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
@@ -94,16 +95,16 @@ def _space(described: Mapping[str, Any]) -> dict[str, Any] | None:
     kind = str(described.get(":type:", "")).rpartition(".")[2].rstrip("'>")
     shape = tuple(described.get("_shape") or ())
     if kind == "Discrete":
-        return space_to_json(spaces.Discrete(int(described["n"]), start=int(described.get("start", 0))))
+        return space_to_tree(spaces.Discrete(int(described["n"]), start=int(described.get("start", 0))))
     if kind == "MultiDiscrete":
-        return space_to_json(spaces.MultiDiscrete([int(n) for n in _NUMBERS.findall(str(described["nvec"]))]))
+        return space_to_tree(spaces.MultiDiscrete([int(n) for n in _NUMBERS.findall(str(described["nvec"]))]))
     if kind == "MultiBinary":
-        return space_to_json(spaces.MultiBinary(shape[0] if len(shape) == 1 else list(shape)))
+        return space_to_tree(spaces.MultiBinary(shape[0] if len(shape) == 1 else list(shape)))
     if kind != "Box":
         return None
     dtype: Any = np.dtype(str(described.get("dtype", "float32"))).type
     if dtype is np.uint8:
-        return space_to_json(spaces.Box(0, 255, shape, dtype))
+        return space_to_tree(spaces.Box(0, 255, shape, dtype))
     bounds: list[np.ndarray] = []
     for name in ("low", "high"):
         text = str(described.get(name, ""))
@@ -111,4 +112,4 @@ def _space(described: Mapping[str, Any]) -> dict[str, Any] | None:
         if "..." in text or len(numbers) != math.prod(shape):
             return None
         bounds.append(np.array(numbers, dtype).reshape(shape))
-    return space_to_json(spaces.Box(bounds[0], bounds[1], dtype=dtype))
+    return space_to_tree(spaces.Box(bounds[0], bounds[1], dtype=dtype))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.compat.sb3.functions import Schedule
-from surefoot.compat.sb3.policies.base import BaseModel, BasePolicy
+from surefoot.compat.sb3.policies.base import BasePolicy
 from surefoot.compat.sb3.policies.distributions import (
     DiagGaussianDistribution,
     Distribution,
@@ -26,14 +26,6 @@ from surefoot.compat.sb3.policies.layers import (
     MlpExtractor,
     NatureCNN,
 )
-
-__all__ = [
-    "ActorCriticCnnPolicy",
-    "ActorCriticPolicy",
-    "BaseModel",
-    "BasePolicy",
-    "MultiInputActorCriticPolicy",
-]
 
 
 class ActorCriticPolicy(BasePolicy):

@@ -13,38 +13,12 @@ from typing import Any
 
 from surefoot.compat.sb3.record.formats import (
     CSVOutputFormat,
-    Figure,
-    FormatUnsupportedError,
-    HParam,
     HumanOutputFormat,
-    Image,
     JSONOutputFormat,
     KVWriter,
     SeqWriter,
     TensorBoardOutputFormat,
-    Video,
-    filter_excluded_keys,
 )
-
-__all__ = [
-    "CSVOutputFormat",
-    "Figure",
-    "FormatUnsupportedError",
-    "HParam",
-    "HumanOutputFormat",
-    "Image",
-    "JSONOutputFormat",
-    "KVWriter",
-    "Logger",
-    "SeqWriter",
-    "TensorBoardOutputFormat",
-    "Video",
-    "configure",
-    "filter_excluded_keys",
-    "make_output_format",
-    "read_csv",
-    "read_json",
-]
 
 DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50
 

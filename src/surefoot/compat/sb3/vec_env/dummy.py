@@ -147,4 +147,6 @@ class DummyVecEnv(VecEnv):
             self.buf_obs[key][i] = obs if key is None else obs[key]
 
     def _obs_from_buf(self) -> VecEnvObs:
+        if self.keys == [None]:
+            return self.buf_obs[None].copy()
         return dict_to_obs(self.observation_space, {key: part.copy() for key, part in self.buf_obs.items()})

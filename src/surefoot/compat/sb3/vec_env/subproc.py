@@ -37,14 +37,6 @@ class EnvServer:
         obs, self.reset_info = self.env.reset(seed=seed, **({"options": options} if options else {}))
         return obs, self.reset_info
 
-    def render(self) -> Any:
-        """Return a picture."""
-        return self.env.render()
-
-    def spaces(self) -> tuple[Any, Any]:
-        """Return (observation space, action space)."""
-        return self.env.observation_space, self.env.action_space
-
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a method."""
         return self.env.get_wrapper_attr(name)(*args, **kwargs)
@@ -113,7 +105,7 @@ class SubprocVecEnv(VecEnv):
             work_remote.close()
         self._pending = [0] * len(pipes)
         """Answers that each process still has to send; more than 0 after a `KeyboardInterrupt`."""
-        observation, action = self._ask([0], "spaces")[0]
+        observation, action = (self._ask([0], "get", f"{name}_space")[0] for name in ("observation", "action"))
         super().__init__(len(pipes), observation, action)
 
     @property
@@ -159,7 +151,7 @@ class SubprocVecEnv(VecEnv):
         if self.render_mode != "rgb_array":
             warnings.warn(f"pictures need render_mode='rgb_array'; these envs have {self.render_mode!r}", stacklevel=2)
             return [None] * self.num_envs
-        return self._ask(None, "render")
+        return self.env_method("render")
 
     def has_attr(self, attr_name: str) -> bool:
         return all(self._ask(None, "has", attr_name))

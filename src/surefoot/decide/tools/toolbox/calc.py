@@ -37,7 +37,7 @@ class CalcTool:
     """Find the expression in a question and compute it exactly."""
 
     name = "calc"
-    description = "Calculate: exact arithmetic with numbers, percent, powers, roots, sums, products, fractions"
+    description = "Calculate: exact arithmetic with numbers, plus, minus, times, percent, powers, roots, fractions"
     schema = object_schema({"expression": {"type": "string", "maxLength": LONGEST}}, ["expression"])
 
     async def call(self, request: ToolRequest) -> ToolResult:

@@ -79,7 +79,6 @@ def test_a_task_is_measured_with_a_model(tiny, tmp_path, capsys):
     [
         (["train"], "pass --task FILE or --prompts FILE"),
         (["train", "--task", "rows.jsonl", "--scorer", "lm"], "a task is scored by its answers"),
-        (["improve", "a", "--run", "x", "--task", "rows.jsonl"], "the policy of a run needs no task"),
         (["improve", "a", "--task", "rows.jsonl", "--model", "gpt"], "--model gpt must be lm:MODEL"),
         (["improve", "a", "-n", "0"], "--evaluations is 0"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from tests.unit.compat.sb3.small_env import CountingEnv
 
-from surefoot.compat.sb3.envs import BitFlippingEnv
+from surefoot.compat.sb3.envs.bit_flipping import BitFlippingEnv
 from surefoot.compat.sb3.envs.check import check_env
 
 

@@ -18,8 +18,9 @@ from surefoot.compat.sb3.functions import LinearSchedule
         spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Box(-1, 1, (1,))}),
     ],
 )
-def test_a_space_comes_back_equal(space):
-    assert m.space_from_json(m.space_to_json(space)) == space
+def test_a_space_comes_back_equal(space, tmp_path):
+    m.write_zip(tmp_path / "m", m.space_to_tree(space))
+    assert m.space_from_tree(m.read_zip(tmp_path / "m")) == space
 
 
 def test_settings_come_back_and_code_does_not():

@@ -79,6 +79,6 @@ def test_a_schedule_that_is_a_function_is_named(tmp_path):
 
 def test_a_space_that_is_abbreviated_needs_the_env(tmp_path):
     write(tmp_path / "m.zip", observation_space={**BOX, "low": "[-1. ... -8.]"})
-    assert from_sb3(tmp_path / "m.zip")[0]["observation_space"] is None
+    assert from_sb3(tmp_path / "m.zip")["observation_space"] is None
     with pytest.raises(ValueError, match="observation_space completely"):
         PPO.load(tmp_path / "m")
