@@ -30,6 +30,8 @@ RETAINED_CHECKPOINTS = 30
 # A finding opens only after several records show its sign, so checkpoints of the last tenth before it may already be
 # affected.
 MARGIN = 0.9
+# Share of the run that changed settings get before their score is compared: less, and chance decides.
+TRIAL_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +145,19 @@ class RecoveringRun:
             if not recovery.patch:
                 self.stop_reason = str(recovery)
                 return
-            if recovery.spec is None:
-                self._trial = _Trial(self.run.spec, self.run.training.env_steps, score(self.run), recovery)
-                self.recoveries.append(recovery)
+            before, steps = self.run.spec, self.run.training.env_steps
+            current = score(self.run) if recovery.spec is None else 0.0
             self.run = recover(self.run, recovery, self._mirrors(), self._command)
+            if recovery.spec is None:
+                due = self.run.training.env_steps + int(TRIAL_SHARE * self.run.spec.total_steps)
+                self._trial = _Trial(before, max(steps, due), current, recovery)
+                self.recoveries.append(recovery)
             recovery = None
 
     def _undone(self) -> Recovery | None:
-        """Return the recovery that takes a change of settings back, if it did not help: once the run has trained as far as
-        before the change, its score is compared with the one of before."""
+        """Return the recovery that takes a change of settings back, if the score after its trial is below that of before."""
         trial, run = self._trial, self.run
-        if trial is None or run.training.env_steps < trial.env_steps:
+        if trial is None or run.training.env_steps < trial.due:
             return None
         self._trial, now = None, score(run)
         helped = now >= trial.score
@@ -171,7 +175,8 @@ class _Trial:
 
     spec: RunSpec
     """The settings before."""
-    env_steps: int
+    due: int
+    """The env steps at which the scores are compared."""
     score: float
     recovery: Recovery
 
@@ -183,7 +188,7 @@ def score(run: Run) -> float:
         seed = run.spec.seed + EVAL_SEED_OFFSET
         return play(run.training.policy, world, run.spec.eval_episodes, seed=seed, device=run.training.device).mean
     except EnvError:
-        return run.training.collector.episodes.recent()[0]
+        return run.training.collector.episodes.recent()[0] or 0.0
     finally:
         world.close()
 
