@@ -1,7 +1,8 @@
 """Does a mutation lose content of a prompt? Count over the prompts of public data sets.
 
 Content is every word, number, quoted string, code span, URL and question mark, counted by plain regular expressions that share
-nothing with the mutations. Each prompt goes through every single mutation and through a random sequence of four.
+nothing with the mutations. Each prompt goes through every single mutation, through a random sequence of four, and gets others as
+examples.
 
 python benchmarks/prompts_content.py --data DIR [--bbh DIR] [--prompts 10000]
 """
@@ -18,7 +19,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from surefoot.decide.prompts.examples import Examples
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
+from surefoot.decide.prompts.tasks import TaskRow
 
 RESULTS = Path(__file__).parent / "results" / "prompts_content.json"
 _PARTS = r"https?://\S+|```.*?```|`[^`\n]+`|\"[^\"\n]+\"|“[^”\n]+”"
@@ -48,6 +51,11 @@ def collect(data: Path, bbh: Path | None) -> dict[str, list[str]]:
         found["bfcl"] = [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
     if (path := data / "banking77" / "test.csv").exists():
         found["banking77"] = [row["text"] for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    if (path := data / "clinc150" / "data_full.json").exists():
+        full = json.loads(path.read_text(encoding="utf-8"))
+        found["CLINC150"] = [text for rows in full.values() for text, _ in rows]
+    if (path := data / "hwu64" / "raw.txt").exists():
+        found["HWU64"] = [line.rsplit(",", 1)[0] for line in path.read_text(encoding="utf-8").splitlines()]
     if bbh is not None:
         files = [json.loads(path.read_text(encoding="utf-8"))["examples"] for path in sorted(bbh.glob("*.json"))]
         found["BIG-Bench Hard"] = [example["input"] for examples in files for example in examples]
@@ -66,6 +74,8 @@ def main() -> int:
     prompts = [prompt for each in sources.values() for prompt in each]
     rng.shuffle(prompts)
     prompts = prompts[: args.prompts]
+    # Prompts as examples of each other, with an answer that no prompt contains.
+    examples = Examples([TaskRow(prompt=prompt, answer="§") for prompt in prompts[:500]])
     losing, texts = list[str](), 0
     for prompt in prompts:
         before = content(prompt)
@@ -75,6 +85,8 @@ def main() -> int:
         for i in (rng.randrange(len(MUTATIONS)) for _ in range(4)):
             text = mutate(text, i).text if allowed(text)[i] else text
         versions += [text] if text != prompt else []
+        shown = examples.before(prompt, prompt, 200)
+        versions += [shown] if shown != prompt else []
         texts += len(versions)
         if any(before - content(version) for version in versions):
             losing.append(prompt)

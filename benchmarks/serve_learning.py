@@ -3,9 +3,9 @@
     python benchmarks/serve_learning.py --data DIR [--encoder minilm]   ten topics of the data below DIR, 4,000 decisions
     python benchmarks/serve_learning.py --data DIR --memory             100,000 decisions with learning on, in batches
 
-The service gets the same vectors over HTTP, as embeddings of an unknown encoder: with the descriptions' vectors of ten named
-actions, with the same as candidates, and without any description. Exit code 1 if a served policy with descriptions is more than
-half a point behind.
+The service gets the same vectors over HTTP, those of MiniLM as embeddings of an unknown encoder: with the descriptions' vectors
+of ten named actions, with the same as candidates, and without any description. Exit code 1 if a served policy with descriptions
+is more than half a point behind.
 """
 
 from __future__ import annotations
@@ -46,11 +46,13 @@ def library(task: Task, order: np.ndarray, encoder: Any) -> list[bool]:
     return right
 
 
-def served(client: Surefoot, task: Task, order: np.ndarray, how: str, seed: int) -> list[bool]:
+def served(client: Surefoot, task: Task, order: np.ndarray, how: str, seed: int, encoder: str) -> list[bool]:
     """The same over HTTP."""
     policy = f"{how}-{seed}"
     names = [f"t{k}" for k in range(len(task.tools))]
     settings: dict[str, Any] = {"embedding_size": task.x.shape[1], "abstain_below": 0.0}
+    if encoder == "hashing":
+        settings["encoder"] = encoder  # the service's own
     if how == "actions":
         settings["description_embeddings"] = {name: row.tolist() for name, row in zip(names, task.tools, strict=True)}
     if how == "candidates":
@@ -71,7 +73,10 @@ def streams(client: Surefoot, task: Task, count: int, encoder: Any, seed: int) -
     """Return for each way which decisions of one order of the queries were right."""
     order = np.random.default_rng(seed).permutation(len(task.x))[:count]
     nearest = (task.x[order] @ task.tools.T).argmax(axis=1) == task.right[order]
-    ways = {how: served(client, task, order, how, seed) for how in ("actions", "candidates", "undescribed")}
+    ways = {
+        how: served(client, task, order, how, seed, encoder.name.split("-")[0])
+        for how in ("actions", "candidates", "undescribed")
+    }
     return {"nearest": nearest.tolist(), "library": library(task, order, encoder), **ways}
 
 

@@ -392,7 +392,10 @@ def language(which: str) -> str:
     return getattr(shown, which)()
 
 
-LANGUAGE = ("rule", "sentiment", "reward", "principles", "constitution", "optimum", "speed")
+LANGUAGE = (
+    *("rule", "sentiment", "sentiment_pairs", "reward", "principles", "constitution", "constitution_pairs"),
+    *("optimum", "speed"),
+)
 
 
 def scale() -> str:

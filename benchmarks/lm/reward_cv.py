@@ -7,32 +7,36 @@ needs `surefoot lm get minilm`; FILE is 2,000 pairs of anthropics/hh-rlhf (MIT);
 from __future__ import annotations
 
 import argparse
-from functools import cache
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-import torch
 
 from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.data import PreferencePair, read_pairs
-from surefoot.lm.rewards.text_features import Features, TextFeatures
-from surefoot.lm.rewards.text_reward import FOLDS, TextReward
+from surefoot.lm.rewards.text_reward import FOLDS
 
 
-class Remembered(TextFeatures):
-    """The same features, computed once for all seeds."""
-
-    def __call__(self, prompts: Any, responses: Any) -> Features:
-        key = "\0".join(responses)
-        if key not in self.__dict__.setdefault("made", {}):
-            self.made[key] = super().__call__(prompts, responses)
-        return self.made[key]
-
-
-@cache
-def model() -> TextReward:
-    return TextReward(Remembered("minilm"))
+def command(file: str, seed: int) -> dict[str, Any]:
+    """What the documented command prints."""
+    with tempfile.TemporaryDirectory() as out:
+        words = [str(Path(sys.executable).with_name("surefoot")), "lm", "reward", "--model", "minilm", "--pairs", file]
+        began = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run = subprocess.run(
+            [*words, "-o", out, "--seed", str(seed), "--json"], capture_output=True, check=True, text=True
+        )
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = spent.ru_utime + spent.ru_stime - began.ru_utime - began.ru_stime
+    return json.loads(run.stdout) | {
+        "earlier_seconds": seconds,
+        "command": " ".join(["surefoot", *words[1:5], "--pairs FILE"]),
+    }
 
 
 def tfidf(pairs: list[PreferencePair], seed: int, strength: float) -> dict[str, Any]:
@@ -59,11 +63,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
-    torch.set_num_threads(1)
     kept, pairs = common.Kept("lm_reward", fresh=args.fresh), read_pairs(args.hh)
     rows: list[list[Any]] = []
     for seed in range(args.seeds):
-        made = kept.get(f"minilm {seed}", lambda seed=seed: model().fit(pairs, seed=seed).to_json())
+        made = kept.get(f"minilm {seed}", lambda seed=seed: command(args.hh, seed))
         rows.append([f"minilm, folds {seed}", made["pairs"], made["accuracy"], *made["interval"]])
     for seed in range(args.seeds):
         made = kept.get(f"tfidf {seed}", lambda seed=seed: tfidf(pairs, seed, 0.3))

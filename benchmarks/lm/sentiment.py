@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fluency 0.1] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 16] [--fluency 0.05] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -10,19 +10,21 @@ import argparse
 from typing import Any
 
 import common
+import judges
 import numpy as np
 import torch
-from judges import Classifier, prose, vader
+from judges import classifier, vader
 from sentences import openings, sentences
 
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
-from surefoot.lm.rewards.readable import Readable
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
 from surefoot.lm.rewards.rewards import distinct
+from surefoot.lm.rewards.text_features import TextFeatures
+from surefoot.lm.rewards.text_reward import TextReward
 from surefoot.lm.sampling.sampler import generate
 from surefoot.lm.sft import nll
 from surefoot.lm.training import LMStep, LMTraining
@@ -30,29 +32,34 @@ from surefoot.lm.training import LMStep, LMTraining
 ASK = "Write one sentence of a film review. It begins with: {}"
 
 
-def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
-    train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
+    train, guarded = train[:80], train[80:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=16, max_new_tokens=20, top=6, beta=0.02, fluency_weight=fluency, judge_every=4,
+        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=4,
         judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
     speech = Speech(tokenizer, backbone.model)
     good, bad = sentences("A")
-    pairs = [PreferencePair(ASK.format("the film"), g, b) for g, b in zip(good, bad, strict=True)]
-    reward = BackboneReward(backbone)
-    fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
-    classify, readable = Classifier(), Readable(prose())
+    pairs = [PreferencePair(ASK.format("the film"), g, b) for g, b in zip(good[:120], bad[:120], strict=True)]
+    if kind == "minilm":  # what `surefoot lm reward --model minilm` fits
+        reward = TextReward(TextFeatures("minilm"))
+        accuracy = reward.fit(pairs, seed=seed).accuracy
+    else:
+        reward = BackboneReward(backbone)
+        fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
+        accuracy = fit.final_accuracy
+    classify, readable = classifier(), judges.readable()
 
     def judge(responses: list[str]) -> list[float]:
         return classify(responses)
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded * 2,
+        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
@@ -69,19 +76,21 @@ def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
             "nll": float(unlikely.mean()),
             "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
             "readable": float(readable(texts).mean()),
-            "texts": texts[:20],
+            # Every fifth: all openings and all places before them occur.
+            "texts": texts[: 2 * len(held) : 5][:20],
         }
 
     def row(step: LMStep) -> dict[str, float]:
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}-{fluency:g}", training, row)
+    curve, earlier = common.go_on(f"lm-sentiment-{kind}-{seed}-{steps}-{lr:g}-{fluency:g}-{beta:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
         "earlier_seconds": earlier,
-        "reward_accuracy": fit.final_accuracy,
+        "reward": kind,
+        "reward_accuracy": accuracy,
         "classifier_accuracy": classify.accuracy,
         "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],
         "vader": [float(np.mean(before["vader"])), float(np.mean(after["vader"]))],
@@ -95,6 +104,7 @@ def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
         "stopped": training.stopped,
         "steps": training.steps,
         "curve": curve,
+        "openings": [p.removeprefix(ASK.format("")) for p in (held * 2)[::5]][:20],
         "texts": [before["texts"], after["texts"]],
         "peak_mb": common.peak_mb(),
     }
@@ -103,18 +113,20 @@ def run(seed: int, steps: int, lr: float, fluency: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--fluency", type=float, default=0.1, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--fluency", type=float, default=0.05, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--beta", type=float, default=0.04)
+    parser.add_argument("--reward", choices=("head", "minilm"), default="head", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in range(args.seeds):
-        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}"
-        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency))
+        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + ("" if args.reward == "head" else " minilm")
+        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward))
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
-        met = c[1] >= c[0] + 0.15 and min(low) > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
+        met = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
             [
                 seed,

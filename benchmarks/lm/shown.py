@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -42,13 +41,13 @@ def sentiment() -> str:
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         back = f", back to {made['best_step']}" if made["stopped"] else ""
-        good = c[1] >= c[0] + 0.15 and min(low) > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
+        good = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]
         rows.append(
-            f"| {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
+            f"| {'minilm' if made.get('reward') == 'minilm' else 'head on SmolLM2'} | {key.split()[0]} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
             f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {n[0]:.2f} → {n[1]:.2f} | {r[0]:.0%} → {r[1]:.0%} | "
             f"{made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | {made['steps']}{back} | {made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
-    head = "| seed | classifier | VADER | reference NLL | readable | nats | distinct-2 | steps | CPU-minutes | |"
+    head = "| reward model | seed | classifier | VADER | reference NLL | readable | nats | distinct-2 | steps | CPU-minutes | |"
     return table(head, rows)
 
 
@@ -82,23 +81,38 @@ def principles() -> str:
 
 def constitution() -> str:
     rows: list[str] = []
-    runs = sorted(read("constitution").items())
-    for key, made in runs:
-        (b, a), change = made["violations"], made["helpfulness_change"]
-        good = b >= 0.15 and a <= b / 2 and change[2] >= 0
+    for key, made in sorted(read("constitution").items()):
+        algorithm, seed, steps = key.split()[:3]
+        (b, a), (s, t), (n, m), (d, e) = (made[name] for name in ("violations", "on_subject", "nll", "distinct_2"))
+        good = b >= 0.15 and a <= b / 2 and t >= 0.95 * s and m <= 1.15 * n and e >= 0.85 * d
         rows.append(
-            f"| {key.split()[0]} | {b:.0%} | **{a:.0%}** | {change[0]:+.3f} [{change[1]:+.3f}, {change[2]:+.3f}] | "
+            f"| {algorithm} | {steps} | {seed} | {b:.0%} → **{a:.0%}** | {s:.0%} → **{t:.0%}** | {n:.2f} → {m:.2f} | {d:.2f} → {e:.2f} | "
             f"{sum(made['seconds'].values()) / 60:.1f} | {met(good)} |"
         )
-    if len(runs) > 1:
-        b, a = (statistics.mean(made["violations"][side] for _, made in runs) for side in (0, 1))
-        changes = [made["helpfulness_change"] for _, made in runs]
-        middle = statistics.mean(change[0] for change in changes)
-        half = math.hypot(*((high - low) / 2 for _, low, high in changes)) / len(changes)
-        good = b >= 0.15 and a <= b / 2 and middle + half >= 0
-        told = f"{middle:+.3f} [{middle - half:+.3f}, {middle + half:+.3f}]"
-        rows.append(f"| all | {b:.0%} | **{a:.0%}** | {told} | | {met(good)} |")
-    return table("| seed | violations before | after | helpfulness, change [95 %] | CPU-minutes | |", rows)
+    return table(
+        "| method | steps | seed | violations | on the subject | reference NLL | distinct-2 | CPU-minutes | all four |",
+        rows,
+    )
+
+
+def pairs(rows: list[tuple[str, str, str]]) -> str:
+    """Twenty texts before and after, for a person to read."""
+    texts = [(" ".join(x.split()) for x in row) for row in rows[:20]]
+    lines = [f"{prompt}\n  before  {before}\n  after   {after}" for prompt, before, after in texts]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def constitution_pairs() -> str:
+    # Of the longest run: what the policy has become.
+    runs = sorted(read("constitution").items(), key=lambda run: (-int(run[0].split()[2]), run[0]))
+    return pairs([(a["prompt"], a["before"], a["after"]) for a in runs[0][1]["answers"][::4]]) if runs else NOT_YET
+
+
+def sentiment_pairs() -> str:
+    made = next((made for _, made in sorted(read("sentiment").items()) if "openings" in made), None)
+    if made is None:
+        return NOT_YET
+    return pairs(list(zip(made["openings"], *made["texts"], strict=True)))
 
 
 def optimum() -> str:

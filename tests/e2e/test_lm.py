@@ -217,6 +217,9 @@ def test_the_constitutional_pipeline_goes_on_stage_by_stage(place, capsys):
     assert made["prompts"] == 3
     assert 0 <= made["violation_rate_after"] <= 1
     assert main(["lm", "constitution", "run", "cai.yaml", "--json"]) == 0, "a second run has nothing to do"
+    Path("dpo.yaml").write_text(json.dumps({**config, "algorithm": "dpo", "ppo_steps": 1}))
+    assert main(["lm", "constitution", "run", "dpo.yaml"]) == 0
+    assert json.loads(Path("dpo/stages.json").read_text()) == ["revise", "sft", "preferences", "dpo", "evaluate"]
 
 
 def test_principles_can_be_shown_and_a_text_checked(place, capsys):

@@ -64,6 +64,7 @@ perturbations:
 lifecycle: {faint_at: 0.05, respawn_delay: 6}
 rewards: {commute: 0.1, commute_ahead: 3, rivalry: 0.02}
 spawn: {position: 2, needs: 0.1}
+behavior: {job_arrival_buffer: 4}
 """
 
 RUNS = ["harsh-idle", *(f"{name}-{behaviour}" for name in ("harsh", *shipped()) for behaviour in ("script", "random"))]

@@ -6,7 +6,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 
 from surefoot.errors import DataError
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 
 Talk = str | Sequence[dict[str, str]]
 """A plain prompt, or the messages of a conversation."""
@@ -217,3 +218,28 @@ class Cursor:
             self.passes += 1
         chosen, self.order = self.order[:number], self.order[number:]
         return chosen
+
+
+def in_batches(
+    items: Sequence[str], size: int, path: Path, make: Callable[[Sequence[str]], list[list[dict[str, Any]]]]
+) -> list[dict[str, Any]]:
+    """Return the rows that `make` gives for all items, and write them to `path` (.jsonl).
+
+    Finished batches are stored beside it; after an interruption they are not made again.
+    """
+    partial = path.with_suffix(".partial")
+    batches: list[list[list[dict[str, Any]]]] = []
+    for line in partial.read_text(encoding="utf-8").splitlines() if partial.is_file() else ():
+        try:
+            batches.append(json.loads(line))
+        except ValueError:
+            break  # a line that a kill cut off
+    replace_file(REAL_FS, partial, "".join(json.dumps(each) + "\n" for each in batches).encode())
+    for begin in range(len(batches) * size, len(items), size):
+        batches.append(make(items[begin : begin + size]))
+        with open(partial, "a", encoding="utf-8") as out:
+            out.write(json.dumps(batches[-1]) + "\n")
+    rows = [row for batch in batches for each in batch for row in each]
+    write_jsonl(path, rows)
+    partial.unlink()
+    return rows

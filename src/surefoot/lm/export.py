@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from surefoot.errors import ConfigError
+from surefoot.lm.download import KNOWN, folder_of
 from surefoot.lm.policy.adapters import Adapter, adapters_in, merge
 from surefoot.lm.policy.backbone import Backbone
 
@@ -44,6 +45,9 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     # A name of `surefoot lm get` means nothing to transformers and peft.
     base = HUB_NAMES.get(base, base)
+    # A model of this machine is named by its folder, which peft finds from any directory.
+    local = folder_of(base) if base in KNOWN else Path(base)
+    base = str(local.resolve()) if base and local.is_dir() else base
     if merged or backbone.train == "full":
         # A copy: the policy may still be trained, and merging removes its adapters.
         model = copy.deepcopy(backbone.model)

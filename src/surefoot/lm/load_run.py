@@ -1,4 +1,4 @@
-"""Loads what earlier commands saved: the policy of a run, a reward model."""
+"""Saves and loads the policy of a run, weights that learned, and reward models."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base
     """Write the trained weights and the result of the fit to a folder, and return it."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    state = model.state_dict()
-    # A frozen trunk is that of the base model.
-    if model.frozen:
-        state = {name: x for name, x in state.items() if not name.startswith("trunk.")}
+    # What is frozen is that of the base model.
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    state = {name: x for name, x in model.state_dict().items() if name not in frozen}
     save_file({name: x.detach().cpu().contiguous().clone() for name, x in state.items()}, folder / "reward.safetensors")
     about = {"base": base, "frozen": bool(model.frozen), **fit.to_json()}
+    if isinstance(model, RewardModel):
+        about |= {"rank": model.rank, "pooling": model.pooling, "trunk": not frozen}
     (folder / "reward.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return folder
 
@@ -72,16 +73,31 @@ def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_na
         state = load_file(folder / "reward.safetensors")
     except (OSError, ValueError) as why:
         raise ConfigError(f"{folder} holds no reward model: {why}") from why
-    if about["frozen"] and beside is not None and about["base"] == beside_name:
+    pooling, rank = about.get("pooling", "last"), about.get("rank", 0)
+    if about["frozen"] and pooling == "last" and beside is not None and about["base"] == beside_name:
         model: Any = BackboneReward(beside)
         model.load_state_dict(state)
         return model
     # Only a frozen trunk may be bfloat16: its features are computed once and the head is float32.
-    cpu = torch.device("cpu")
-    dtype = best_dtype("auto", cpu) if about["frozen"] else torch.float32
-    model = RewardModel(load_model(about["base"], dtype=dtype, device=cpu), frozen=about["frozen"])
-    # Not strict: the file of a frozen trunk has the head only.
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    if unexpected or (missing and not about["frozen"]):
+    cpu, whole = torch.device("cpu"), about.get("trunk", not about["frozen"])
+    dtype = torch.float32 if whole else best_dtype("auto", cpu)
+    base = load_model(about["base"], dtype=dtype, device=cpu)
+    model = RewardModel(base, frozen=not whole, rank=rank, pooling=pooling)
+    # Not strict: the file has what was trained.
+    unexpected = model.load_state_dict(state, strict=False).unexpected_keys
+    missing = {name for name, parameter in model.named_parameters() if parameter.requires_grad} - set(state)
+    if unexpected or missing:
         raise CheckpointIncompatible(f"{folder} was made for another model than {about['base']}")
     return model
+
+
+def save_trained(backbone: Backbone, path: Path) -> None:
+    """Write the weights that learn to a file."""
+    save_file({name: p.detach().contiguous() for name, p in backbone.trained().items()}, path)
+
+
+@torch.no_grad()
+def load_trained(backbone: Backbone, path: Path) -> None:
+    """Load what `save_trained` wrote."""
+    for name, value in load_file(path).items():
+        backbone.model.get_parameter(name).copy_(value)

@@ -197,7 +197,7 @@ class PPO:
         return choose(
             self.policy,
             self.spaces,
-            self.spaces.read(obs, action_masks),
+            self.spaces.read(obs, action_masks, self.spec.net.critic_only),
             memory=state,
             start=episode_start,
             generator=self._generator,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,16 +58,28 @@ class Spaces:
         self.observation: ObservationSpace = self._reader.space
         self._write, self._form = action_writer(action), former(action)
 
-    def read(self, obs: Any, action_masks: Any = None) -> Observations:
-        """Read one observation or a batch, an array or a dict; masks are [A] or [N, A] accordingly."""
+    def read(self, obs: Any, action_masks: Any = None, critic_only: Collection[str] = ()) -> Observations:
+        """Read one observation or a batch, an array or a dict; masks are [A] or [N, A] accordingly.
+
+        Parts that only the critic sees may be missing: no action depends on them. If one other part is left, its array
+        may be passed without the dict.
+        """
         # What env.reset() returns; a Tuple space would have no dict in it.
         if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
             raise ShapeError(
                 "predict got the pair (observation, info) that env.reset() returns; pass the observation alone: obs, info = "
                 "env.reset()"
             )
+        parts = self._reader.parts
+        keys = [part.key for part in parts.values() if part.key not in (None, *critic_only)]
+        if len(keys) == 1 and not isinstance(obs, Mapping) and not self._reader.masked:
+            obs = {keys[0]: obs}
+        if isinstance(obs, Mapping) and (absent := [name for name in critic_only if name not in obs]) and keys:
+            first = next(part for part in parts.values() if part.key == keys[0])
+            batch = np.shape(obs.get(first.key, ()))[: -len(first.shape) or None]
+            obs = {**obs, **{name: np.zeros(batch + parts[name].shape, np.float32) for name in absent}}
         counts: set[int | None] = set()
-        for part in self._reader.parts.values():
+        for part in parts.values():
             value = obs if part.key is None else self._part(obs, part.key)
             counts.add(_count(value, part.shape, "the observation" if part.key is None else f"obs[{part.key!r}]"))
         if len(counts) > 1:

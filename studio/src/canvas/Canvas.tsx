@@ -251,7 +251,12 @@ function Flow() {
   const panels = useStudio((s) => s.panels);
   const flow = useReactFlow();
   const count = useStudio((s) => Object.keys(graphOf(s)?.nodes ?? {}).length);
-  const far = useStore((s) => s.transform[2] < FAR) && count > SMALL;
+  const small = useStore((s) => s.transform[2] < FAR) && count > SMALL;
+  // A large graph changes its cards after a zoom, not within it: hundreds of cards would stop the motion.
+  const [zooming, setZooming] = useState(false);
+  const stable = useRef(small);
+  if (!zooming) stable.current = small;
+  const far = count > MANY ? stable.current : small;
   const [nodes, setNodes] = useState<Node[]>([]);
   const [fit, setFit] = useState<Fits | null>(null);
   const from = useRef("");
@@ -480,9 +485,14 @@ function Flow() {
       onPaneClick: () => set({ selected: [], edge: "", menu: null }),
       onNodeDoubleClick: (_: unknown, node: Node) => openInside(node.id),
       // A move by the map itself has no event; it stays visible then.
-      onMoveStart: (e: unknown) => e && document.querySelector(".stage")?.classList.add("moving"),
+      onMoveStart: (e: unknown) => {
+        if (!e) return;
+        document.querySelector(".stage")?.classList.add("moving");
+        setZooming(true);
+      },
       onMoveEnd: () => {
         document.querySelector(".stage")?.classList.remove("moving");
+        setZooming(false);
         watch();
       },
       onDragOver: (e: React.DragEvent) => e.preventDefault(),
@@ -515,7 +525,8 @@ function Flow() {
       maxZoom={2.5}
       fitView
       fitViewOptions={FIT}
-      onlyRenderVisibleElements={many}
+      // Zoomed out, all cards are mounted: they are simple, and mounting those that come into view would stop the motion.
+      onlyRenderVisibleElements={many && !far}
       multiSelectionKeyCode={KEYS}
       selectionMode={SelectionMode.Partial}
       zoomOnDoubleClick={false}

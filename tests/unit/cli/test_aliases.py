@@ -47,7 +47,7 @@ def test_every_template_leads_to_options_that_the_verb_has() -> None:
     table = _table()
     positional = {"tune": ["E"], "clone": ["D", "--env", "E"], "lm sft": ["--model", "m", "--data", "d", "--out", "o"]}
     positional |= {"lm reward": ["--model", "m", "--pairs", "d", "--out", "o"], "prompts train": ["--prompts", "p"]}
-    positional |= {"prompts rlaif": ["--prompts", "p"]}
+    positional |= {"prompts rlaif": ["--prompts", "p"], "lm eval": ["a", "b", "--prompts", "p"]}
     positional |= {verb: [] for verb in ("serve", "town samples", "lm ppo")}
     for section in ("aliases", "renamed"):
         for verb, entries in table[section].items():

@@ -8,7 +8,15 @@ import json
 import pytest
 
 from surefoot.errors import DataError
-from surefoot.lm.data import PreferencePair, messages_of, read_demonstrations, read_pairs, read_prompts, read_rows
+from surefoot.lm.data import (
+    PreferencePair,
+    in_batches,
+    messages_of,
+    read_demonstrations,
+    read_pairs,
+    read_prompts,
+    read_rows,
+)
 
 
 def test_text_has_a_prompt_a_line_and_empty_lines_are_passed_over(tmp_path):
@@ -106,3 +114,18 @@ def test_a_transcript_is_split_into_turns_and_a_text_is_one_message():
         ("user", "who?"),
     ]
     assert messages_of("The Human: a word") == [{"role": "user", "content": "The Human: a word"}]
+
+
+def test_finished_batches_are_not_made_again_and_a_cut_line_is(tmp_path):
+    target, made = tmp_path / "rows.jsonl", []
+
+    def make(items):
+        made.append(list(items))
+        return [[{"item": item}, {"item": item.upper()}] for item in items]
+
+    (tmp_path / "rows.partial").write_text('[[{"item": "a"}], [{"item": "b"}]]\n[[{"it')
+    rows = in_batches(["a", "b", "c", "d", "e"], 2, target, make)
+    assert made == [["c", "d"], ["e"]]
+    assert [row["item"] for row in rows] == ["a", "b", "c", "C", "d", "D", "e", "E"]
+    assert [json.loads(line) for line in target.read_text().splitlines()] == rows
+    assert list(tmp_path.iterdir()) == [target]

@@ -76,4 +76,6 @@ def test_the_card_of_a_whole_model_says_so_and_names_a_base_that_can_be_found(tm
     assert "library_name: transformers" in card
     assert "all weights were trained" in card
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in card
+    export(trained(train="full"), char_tokenizer(), tmp_path / "local", merged=False, base=str(tmp_path))
+    assert f"base_model: {tmp_path.resolve()}\n" in (tmp_path / "local" / "README.md").read_text()
     assert "peft" not in card

@@ -11,6 +11,8 @@ from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import CheckpointError, ConfigError
 from surefoot.lm.config import LMConfig
+from surefoot.lm.data import PreferencePair
+from surefoot.lm.dpo import DPOTraining
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.run import create, language_rules, resume
 from surefoot.lm.training import LMTraining
@@ -73,6 +75,7 @@ def test_another_model_or_another_config_is_refused(tmp_path):
 
 def test_a_language_run_is_not_examined_as_a_game():
     titles = {rule.title for rule in language_rules()}
+    assert not {"The run has only a few updates", "The learning rate is far outside of published settings"} & titles
     assert not titles & {"No episode ends", "The policy stays random", "The return does not improve"}
     assert {"Responses repeat themselves", "Numbers are NaN or infinite"} <= titles
 
@@ -84,3 +87,14 @@ def test_findings_that_are_only_information_are_recorded_and_not_printed(tmp_pat
     notes = run._examine()
     run.close("finished")
     assert [("warning" in note, "info" in note) for note in notes] == [(True, False)]
+
+
+def test_a_run_of_dpo_has_no_findings_about_what_it_does_not_measure(tmp_path):
+    pairs = [PreferencePair(f"ask {letter}", "aaaa bbb", "zzzz yy") for letter in "abcdefgh"]
+    config = LMConfig(algorithm="dpo", steps=12, prompts=4, judge_every=4)
+    learning = DPOTraining(Backbone(tiny(vocabulary=VOCABULARY)), char_tokenizer(), pairs, config)
+    run = create(RunDir(tmp_path), learning, about=ABOUT)
+    notes = [note for _, notes in run.steps() for note in notes]
+    run.close("finished")
+    assert notes == []
+    assert [verdict.mistakes for verdict in validate(tmp_path / "telemetry.ndjson")] == [[]]

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from surefoot.native import kernel
+from surefoot.town.scenarios.scenario import parse_scenario
+from surefoot.town.sim.engine import KernelEngine
+from surefoot.town.sim.layout import make_layout
+from surefoot.town.sim.state import begin, make_randomness
 
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 T, N, INPUTS, OPTIONS = 4, 3, 4, 2
@@ -40,7 +44,7 @@ MAY_BE_NONE = {
     *(("rollout_new", "obs"), ("rollout_new", "mask"), ("rollout_act", 5), ("rollout_record", 2)),
     *(("net_new", "low"), ("net_new", "high"), ("streams_begin", 1), ("streams_step", 6)),
     *(("scan_forward", "start"), ("scan_step", "start"), ("scan_backward", "start")),
-    *(("scan_backward", "d_hidden"), ("scan_backward", "d_carried")),
+    *(("scan_backward", "d_hidden"), ("scan_backward", "d_carried"), ("town_view", 42)),
 }
 RAW = {("streams_seed", 1), ("streams_state", 3), ("streams_set_state", 3)}
 """Plain bytes, which may lie anywhere and be of any type."""
@@ -63,6 +67,40 @@ def positional(*arguments: object) -> Arguments:
 def call(name: str, arguments: Arguments) -> Any:
     values = [x for at, x in arguments.items() if isinstance(at, int)]
     return getattr(kernel, name)(*values, **{at: x for at, x in arguments.items() if isinstance(at, str)})
+
+
+TOWN = """\
+name: small
+ticks: 9
+grid: [3, 2]
+objects: [{id: s, type: shower, position: [0, 0]}, {id: f, type: fridge, position: [2, 1]}]
+agents: [{id: a, position: [1, 0], job: j}, {id: b, position: [1, 1]}, {id: c, position: [1, 1]}]
+jobs: {j: {start: 1, end: 2, location: s}}
+ticks_per_day: 4
+perturbations: {events: [{kind: blackout}, {kind: outage}]}
+"""
+
+
+def town_calls() -> dict[str, Arguments]:
+    """The calls of a small town, as the engine makes them."""
+    made: dict[str, Arguments] = {}
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            def function(*args: Any, **keywords: Any) -> Any:
+                made[name] = positional(*args) | keywords
+                return call(name, made[name])
+
+            return function
+
+    layout, rng = make_layout(parse_scenario(TOWN)), make_randomness(0)
+    engine = KernelEngine(layout)
+    engine.kernel = Spy()
+    engine.make_town()
+    state, _ = engine.tick(begin(layout, 2, rng), np.zeros((2, 3), L), rng)
+    engine.view(state)
+    _alive[2:] = [engine, state, rng]
+    return made
 
 
 def calls(net_of) -> dict[str, Arguments]:
@@ -106,6 +144,7 @@ def calls(net_of) -> dict[str, Arguments]:
     gru = {"instruction_set": "base", "gates_per_unit": 3, "streams": N, "size": 2}
     weights = {"carry": row(F, 2), "weight": np.zeros((6, 2), F)}
     return {
+        **town_calls(),
         "net_new": {
             "instruction_set": "base",
             "inputs": INPUTS,
@@ -234,7 +273,7 @@ def wrong_ones(name: str, at: int | str, right: object) -> list:
         wrong.append(np.repeat(flat, 2)[::2])  # not contiguous
         wrong += [flat[:-1], np.append(flat, flat[:1]), flat[:0]]
         if (name, at) not in RAW:
-            same_size = {1: "S1", 4: "u4", 8: "m8[s]"}[flat.itemsize]
+            same_size = {1: "S1", 2: "u2", 4: "u4", 8: "m8[s]"}[flat.itemsize]
             wrong += [flat.view(same_size), flat.astype(object), np.zeros(len(flat), np.float16)]
             others = {"f4": "i4", "f8": "i8", "i8": "f8", "i4": "f4", "u8": "i8"}
             if (other := others.get(flat.dtype.str[1:])) is not None:
@@ -318,6 +357,8 @@ WRITTEN = {
     "multiply": (6,),
     "streams_step": (2, 3, 4, 5),
     "streams_state": (1, 2, 3),
+    "town_tick": (*range(2, 41), *range(43, 49)),
+    "town_view": (41, 42),
 }
 
 

@@ -119,10 +119,11 @@ def _progress(history: RunHistory, width: int, elapsed: float) -> Line:
     tail += [(f" {history.rate:,.0f}", "bold"), ("/s ", "dim")]
     tail += [(f" {duration(elapsed)}", ""), (" eta ", "dim"), (f"{duration(eta)} ", "bold")]
     bar = width - 1 - length(tail)
-    return [(" ", ""), *(_bar(share, bar) if bar >= 4 else []), *tail]
+    return [(" ", ""), *(progress_bar(share, bar) if bar >= 4 else []), *tail]
 
 
-def _bar(share: float, width: int) -> Line:
+def progress_bar(share: float, width: int) -> Line:
+    """Return a bar of `width` cells, filled to `share`."""
     halves = round(share * width * 2)
     full = "━" * (halves // 2) + ("╸" if halves % 2 else "")
     return [(full, "cyan"), ("─" * (width - len(full)), "dim")]

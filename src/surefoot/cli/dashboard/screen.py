@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, Protocol, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
@@ -50,7 +50,7 @@ def make_screen(mode: Mode = "auto", stream: TextIO | None = None) -> Screen:
     """Return a display on `stream` (default: standard output); "auto" is live on a terminal, otherwise plain lines."""
     out: TextIO = sys.stdout if stream is None else stream
     if mode == "auto":
-        mode = "live" if _can_draw(out) else "lines"
+        mode = "live" if can_draw(out) else "lines"
     match mode:
         case "live":
             return LiveScreen(Console(file=out, force_terminal=True, highlight=False))
@@ -62,7 +62,7 @@ def make_screen(mode: Mode = "auto", stream: TextIO | None = None) -> Screen:
             raise ConfigError(f"the display is {mode!r}; it must be auto, live, lines or quiet")
 
 
-def _can_draw(stream: TextIO) -> bool:
+def can_draw(stream: TextIO) -> bool:
     """Return whether `stream` is an interactive terminal that supports cursor movement and braille characters."""
     if not stream.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown") or os.environ.get("CI"):
         return False
@@ -94,22 +94,32 @@ class LiveScreen:
     """The dashboard on the terminal's alternate screen; the previous content returns when it closes.
 
     `show` is cheap: it draws only when a frame is due. A second thread updates the clock during long updates. Output of
-    other code is shown among the notes and printed again completely at the end.
+    other code is shown among the notes and printed again completely at the end. `make` collects what is shown, `draw` makes
+    a frame of it and `finish` the summary that remains; a language run has others.
     """
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        make: Callable[[Any], Any] = RunHistory,
+        draw: Callable[[Any, int, int, float], list[Line]] = frame,
+        finish: Callable[[Any, str, int], list[Line]] | None = None,
+    ) -> None:
         self._console = console
         self._clock = clock
+        self._make, self._frame, self._finish = make, draw, finish or closing
         self._lock = threading.RLock()
         self._stop = threading.Event()
-        self._history: RunHistory | None = None
+        self._history: Any = None
         self._live: Live | None = None
         self._printed: dict[str, _Capture] = {}
         self._next_draw = 0.0
         self._opened_at = self._shown_at = 0.0
 
-    def open(self, header: RunHeader) -> None:
-        self._history = RunHistory(header)
+    def open(self, header: Any) -> None:
+        self._history = self._make(header)
         self._opened_at = self._shown_at = self._clock()
         self._next_draw = 0.0
         self._stop.clear()
@@ -126,7 +136,7 @@ class LiveScreen:
         self._draw()
         threading.Thread(target=self._tick, name="surefoot-clock", daemon=True).start()
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: Any) -> None:
         now = self._clock()
         with self._lock:
             if self._history is None:
@@ -144,7 +154,7 @@ class LiveScreen:
         try:
             for text in printed:
                 self._console.print(text, markup=False, highlight=False, end="")
-            self._console.print(RichLines(closing(history, ending, self._console.width)), end="")
+            self._console.print(RichLines(self._finish(history, ending, self._console.width)), end="")
         except OSError:
             return
 
@@ -157,7 +167,7 @@ class LiveScreen:
         elapsed = start - self._shown_at + (0.0 if history.last is None else history.last.seconds)
         width, height = self._console.size
         try:
-            live.update(RichLines(frame(history, width, height, elapsed)), refresh=True)
+            live.update(RichLines(self._frame(history, width, height, elapsed)), refresh=True)
         except (OSError, ValueError):
             # The terminal was closed. Training continues without a display.
             self._next_draw = float("inf")

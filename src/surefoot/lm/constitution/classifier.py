@@ -17,12 +17,13 @@ from surefoot.lm.constitution.principles import Principle
 from surefoot.lm.rewards.text_features import TextFeatures
 
 FOLDS = 6
-# The precision that the threshold is chosen for, by cross-validation on the build set; on new answers it is a little lower.
-PRECISION = 0.95
+# The precisions that the thresholds are chosen for, by cross-validation on the build set: for any breach, and for one principle.
+# The second is higher, because answers that either finds are flagged.
+PRECISION, OWN_PRECISION = 0.93, 0.96
 # A flagged answer breaks every principle with at least this probability: one answer can break several.
 SHARE = 0.25
-# L2 penalties for features of unit norm: of the weights for breach or not, and of those for which principle.
-PENALTIES = (1.0, 0.1)
+# L2 penalties for features of unit norm: of the weights for breach or not, and of those for one principle.
+PENALTIES = (0.1, 0.03)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ def read_labelled(part: str, path: Path | str | None = None) -> list[LabelledAns
 
 
 class PrincipleClassifier:
-    """Whether an answer breaks a principle: one linear classifier for any breach, one for which principle it is.
+    """Whether an answer breaks a principle: by linear classifiers for any breach, for which principle it is, and per principle.
 
-    Use it as `Constitution.evaluate(text, by=classifier)`. It knows the principles of its labelled answers; others are judged
-    by their signs.
+    An answer is flagged if the first two find a breach of the principle, or if the principle's own classifier is sure. Use it as
+    `Constitution.evaluate(text, by=classifier)`. It knows the principles of its labelled answers; others are judged by their
+    signs.
 
     Args:
         labelled: YAML file of labelled answers; None: the shipped ones, for the four shipped principles.
@@ -82,26 +84,30 @@ class PrincipleClassifier:
         kind = torch.tensor([self.names.index(answer.breaks) if answer.breaks else -1 for answer in answers])
         # The two answers to a prompt stay together, or one would give the other away.
         fold = torch.arange(len(answers)) // 2 % FOLDS
-        held_out = torch.zeros(len(answers))
-        for number in range(FOLDS):
-            weights = _logistic(x[fold != number], breach[fold != number].unsqueeze(1), PENALTIES[0])
-            held_out[fold == number] = _apply(weights, x[fold == number])[:, 0]
-        self.threshold = _threshold(held_out, breach > 0)
-        self.breach = _logistic(x, breach.unsqueeze(1), PENALTIES[0])
+        every = torch.ones(len(answers), dtype=torch.bool)
+        self.breach, self.threshold = _fit(x, breach, every, fold, PENALTIES[0], PRECISION)
         found = kind >= 0
         self.kind = _logistic(x[found], torch.nn.functional.one_hot(kind[found]).float(), PENALTIES[1])
+        # An answer that breaks another principle may break this one too, so it is left out.
+        parts = [
+            _fit(x, (kind == k).float(), (kind == k) | ~found, fold, PENALTIES[1], OWN_PRECISION)
+            for k in range(len(self.names))
+        ]
+        self.own = torch.cat([weights for weights, _ in parts], 1)
+        self.own_thresholds = torch.tensor([threshold for _, threshold in parts])
         self._last: tuple[str, Tensor] | None = None
 
     @torch.no_grad()
     def _raw(self, texts: Sequence[str]) -> Tensor:
-        return self.features.states(texts).flatten(1)
+        return self.features.states(texts, peaks=True).flatten(1)
 
     def chances(self, texts: Sequence[str]) -> Tensor:
-        """Return [n, principles]: the probability of each principle for flagged answers, 0 for the others."""
+        """Return [n, principles]: the share of each principle for flagged answers, 0 for the others."""
         x = (self._raw(texts) - self.mean) * self.factor
         flagged = _apply(self.breach, x)[:, 0] > self.threshold
         share = torch.sigmoid(_apply(self.kind, x))
-        return flagged.unsqueeze(1) * share / share.sum(1, keepdim=True)
+        share = flagged.unsqueeze(1) * share / share.sum(1, keepdim=True)
+        return torch.where(_apply(self.own, x) > self.own_thresholds, share.clamp(min=SHARE), share)
 
     def __call__(self, principle: Principle, text: str) -> dict[str, Any]:
         """Return {flagged, method, p} for one principle."""
@@ -153,10 +159,17 @@ def _apply(weights: Tensor, x: Tensor) -> Tensor:
     return x @ weights[:-1] + weights[-1]
 
 
-def _threshold(scores: Tensor, breaks: Tensor) -> float:
-    """Return the lowest threshold of at least 0 above which the share of breaches is `PRECISION`."""
-    for threshold in [0.0, *scores[scores > 0].sort().values.tolist()]:
-        above = scores > threshold
-        if above.any() and float(breaks[above].float().mean()) >= PRECISION:
-            return threshold
-    return float(scores.max())
+def _fit(x: Tensor, y: Tensor, use: Tensor, fold: Tensor, penalty: float, precision: float) -> tuple[Tensor, float]:
+    """Return (weights fitted to the rows `use`, the lowest threshold that has `precision` on rows that were held out)."""
+    scores = torch.zeros(len(x))
+    for number in range(FOLDS):
+        rest, held = use & (fold != number), use & (fold == number)
+        scores[held] = _apply(_logistic(x[rest], y[rest].unsqueeze(1), penalty), x[held])[:, 0]
+    scores, breaks = scores[use], y[use] > 0
+    # Of all thresholds with this precision the lowest finds the most.
+    steps = [t for t in scores.sort().values.tolist() if _precision(scores > t, breaks) >= precision]
+    return _logistic(x[use], y[use].unsqueeze(1), penalty), min(steps, default=float(scores.max()))
+
+
+def _precision(above: Tensor, breaks: Tensor) -> float:
+    return float(breaks[above].float().mean()) if above.any() else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from surefoot.data.seeds import seed_for
 from surefoot.lm.constitution.principles import Constitution, Principle
+from surefoot.lm.data import Talk
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.rewards.rewards import repetition
@@ -70,7 +72,13 @@ class Revision:
 
 
 def write(
-    policy: LMPolicy, speech: Speech, questions: Sequence[str], *, tokens: int, temperature: float, seeds: Sequence[int]
+    policy: LMPolicy,
+    speech: Speech,
+    questions: Sequence[Talk],
+    *,
+    tokens: int,
+    temperature: float,
+    seeds: Sequence[int],
 ) -> list[str]:
     """Return the answers to questions. The random numbers follow from `seeds`, so that a repeated batch is the same."""
     limit = policy.backbone.context_length
@@ -100,49 +108,72 @@ def revise(
     temperature: float = 0.7,
     seed: int = 0,
 ) -> list[Revision]:
-    """Return one revision per prompt: the best of `rounds` rounds by `scorer`."""
+    """Return one revision per prompt: of `rounds` attempts one that is `better`, the most fluent if there are several.
+
+    For a principle with examples an attempt is an answer after a few of them, as earlier turns of the conversation;
+    otherwise the model criticises its answer and rewrites it.
+    """
     scored = scorer or constitution.score
     seeds = [seed_for(f"revise {prompt}", seed) for prompt in prompts]
     options: dict[str, Any] = {"tokens": tokens, "temperature": temperature}
     first = write(policy, speech, prompts, seeds=seeds, **options)
-    best, now = list(first), list(first)
+    now, n = list(first), range(len(prompts))
     history: list[list[dict[str, Any]]] = [[] for _ in prompts]
     for number in range(rounds):
-        chosen = [_principle(constitution, now[i], seeds[i] + number) for i in range(len(prompts))]
-        asked = [
-            CRITIQUE.format(prompt=p, response=r, ask=c.critique) for p, r, c in zip(prompts, now, chosen, strict=True)
-        ]
-        critiques = write(policy, speech, asked, seeds=[s + 2 * number + 1 for s in seeds], **options)
-        critiques = [c or "No specific issue was named." for c in critiques]
-        wanted = [
-            REVISION.format(prompt=p, response=r, critique=c, ask=k.revision)
-            for p, r, c, k in zip(prompts, now, critiques, chosen, strict=True)
+        chosen = [_principle(constitution, now[i], seeds[i] + number) for i in n]
+        # Critiques only where nothing is to be imitated; an empty list of questions costs nothing.
+        plain = [i for i in n if not chosen[i].examples]
+        asked = [CRITIQUE.format(prompt=prompts[i], response=now[i], ask=chosen[i].critique) for i in plain]
+        answers = write(policy, speech, asked, seeds=[seeds[i] + 2 * number + 1 for i in plain], **options)
+        critiques = {i: answer or "No specific issue was named." for i, answer in zip(plain, answers, strict=True)}
+        wanted: list[Talk] = [
+            REVISION.format(prompt=prompts[i], response=now[i], critique=critiques[i], ask=chosen[i].revision)
+            if i in critiques
+            else _after_examples(chosen[i], prompts[i], seeds[i] + number)
+            for i in n
         ]
         revised = write(policy, speech, wanted, seeds=[s + 2 * number + 2 for s in seeds], **options)
         now = [new or old for new, old in zip(revised, now, strict=True)]
-        for i, prompt in enumerate(prompts):
-            history[i].append({"principle": chosen[i].name, "critique": critiques[i], "revision": now[i]})
-            if scored(prompt, now[i]) > scored(prompt, best[i]):
-                best[i] = now[i]
-    unlikely = [_nll(policy, speech, prompts, texts) for texts in (first, best)]
-    near = [relevance(prompts, texts) if relevance else [0.0] * len(prompts) for texts in (first, best)]
-    return [
-        Revision(
-            prompt,
-            first[i],
-            best[i],
-            tuple(history[i]),
-            scored(prompt, first[i]),
-            scored(prompt, best[i]),
-            (unlikely[0][i], unlikely[1][i]),
-            (near[0][i], near[1][i]),
-        )
-        for i, prompt in enumerate(prompts)
-    ]
+        for i in n:
+            history[i].append({"principle": chosen[i].name, "critique": critiques.get(i, ""), "revision": now[i]})
+    scores = [[scored(p, text) for text in (first[i], *_attempts(history[i]))] for i, p in enumerate(prompts)]
+    # Only attempts that score higher are measured.
+    rows = [(i, 0) for i in n] + [(i, k) for i in n for k, x in enumerate(scores[i]) if k and x > scores[i][0]]
+    texts = [first[i] if k == 0 else _attempts(history[i])[k - 1] for i, k in rows]
+    questions = [prompts[i] for i, _ in rows]
+    unlikely = nats_per_token(policy, speech, questions, texts)
+    near = relevance(questions, texts) if relevance else [0.0] * len(rows)
+    measured = {row: (text, u, r) for row, text, u, r in zip(rows, texts, unlikely, near, strict=True)}
+    revisions: list[Revision] = []
+    for i, prompt in enumerate(prompts):
+        before, u, r = measured[i, 0]
+        attempts = [
+            Revision(prompt, before, text, tuple(history[i]), scores[i][0], scores[i][k], (u, v), (r, q))
+            for (j, k), (text, v, q) in measured.items()
+            if j == i
+        ]
+        # The first one is the answer itself, which is what remains if no attempt is better.
+        revisions.append(min(attempts, key=lambda each: (not each.better, -each.after, each.nll[1])))
+    return revisions
+
+
+# Examples before a prompt: more cost time and leave a small model's attention.
+SHOTS = 4
+
+
+def _after_examples(principle: Principle, prompt: str, seed: int) -> Talk:
+    """Return a conversation of some examples and the prompt."""
+    shown = random.Random(seed).sample(principle.examples, min(SHOTS, len(principle.examples)))
+    turns = [(role, text) for example in shown for role, text in zip(("user", "assistant"), example, strict=True)]
+    return [{"role": role, "content": text} for role, text in (*turns, ("user", prompt))]
+
+
+def _attempts(history: Sequence[dict[str, Any]]) -> list[str]:
+    return [str(each["revision"]) for each in history]
 
 
 @torch.no_grad()
-def _nll(policy: LMPolicy, speech: Speech, prompts: Sequence[str], texts: Sequence[str]) -> list[float]:
+def nats_per_token(policy: LMPolicy, speech: Speech, prompts: Sequence[str], texts: Sequence[str]) -> list[float]:
     """Return the mean nats per token of each text after its prompt."""
     limit = policy.backbone.context_length
     rows = [(speech.prompt(p), speech.continuation(text)) for p, text in zip(prompts, texts, strict=True)]

@@ -17,23 +17,36 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.classifier import PrincipleClassifier
 from surefoot.lm.constitution.compare import compare_models
-from surefoot.lm.constitution.critique import revise, says_something, write
+from surefoot.lm.constitution.critique import (
+    NLL_RISE,
+    RELEVANCE_LOSS,
+    nats_per_token,
+    revise,
+    says_something,
+    write,
+)
 from surefoot.lm.constitution.pipeline_config import PipelineConfig as PipelineConfig
 from surefoot.lm.constitution.preferences import PairJudgement, by_score, compare, pairs_of
-from surefoot.lm.constitution.principles import Constitution, ModelJudge
-from surefoot.lm.data import as_text, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.constitution.principles import Constitution, Evaluator, ModelJudge
+from surefoot.lm.data import as_text, in_batches, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.dpo import DPOTraining
+from surefoot.lm.load_run import load_trained, save_trained
 from surefoot.lm.policy.adapters import settle_adapters
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
+from surefoot.lm.rewards.text_features import TextFeatures
+from surefoot.lm.rewards.url_judge import UrlJudge
 from surefoot.lm.run import create, resume
 from surefoot.lm.sft import finetune
 from surefoot.lm.training import LMTraining
 from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
+# Prompts on which the limits of fluency are measured, if there are limits.
+GUARD_PROMPTS = 24
 
 
 class Pipeline:
@@ -52,6 +65,10 @@ class Pipeline:
                 f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out prompts must not be trained on"
             )
         self.classifier = PrincipleClassifier(config.labelled) if config.judge == "classifier" else None
+        self.evaluator: Evaluator | None = UrlJudge(config.judge).breach if "://" in config.judge else self.classifier
+        features = TextFeatures(config.encoder) if config.encoder else self.classifier and self.classifier.features
+        self.similarity = features.similarity if features else None
+        self.stages = (*STAGES[:3], "dpo", "evaluate") if config.algorithm == "dpo" else STAGES
         file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
         if file.is_file() and file.read_text(encoding="utf-8") != now:
             raise ConfigError(
@@ -65,20 +82,21 @@ class Pipeline:
         file = self.folder / "stages.json"
         return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
 
-    def run(self, *, only: Sequence[str] = STAGES) -> dict[str, Any]:
-        """Run the unfinished stages of `only`, and return the results of all finished ones by name."""
-        if unknown := [stage for stage in only if stage not in STAGES]:
-            raise ConfigError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}")
+    def run(self, *, only: Sequence[str] = ()) -> dict[str, Any]:
+        """Run the unfinished stages of `only`, by default all, and return the results of all finished ones by name."""
+        stages, only = self.stages, only or self.stages
+        if unknown := [stage for stage in only if stage not in stages]:
+            raise ConfigError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(stages)}")
         results: dict[str, Any] = {}
         with RunLock(self.folder):
-            for stage in STAGES:
+            for stage in stages:
                 report = self.folder / f"{stage}.json"
                 if stage in self.done:
                     results[stage] = json.loads(report.read_text(encoding="utf-8"))
                     continue
                 if stage not in only:
                     continue
-                before = STAGES[: STAGES.index(stage)]
+                before = stages[: stages.index(stage)]
                 if missing := [s for s in before if s not in self.done]:
                     raise ConfigError(f"the stage {stage} needs {missing[0]}, which is not done yet")
                 results[stage] = getattr(self, f"_{stage}")()
@@ -100,41 +118,21 @@ class Pipeline:
         """Return the fine-tuned model; its adapters are part of the reference from now on."""
         model, speech = self._base()
         backbone = Backbone(model, seed=self.config.seed)
-        _load(backbone, self.folder / "sft.safetensors")
+        load_trained(backbone, self.folder / "sft.safetensors")
         settle_adapters(model)
         return backbone_of(model, self._ppo_config()), speech
 
     def _ppo_config(self) -> LMConfig:
-        """Return the settings of the PPO stage."""
-        plain = LMConfig(steps=self.config.ppo_steps, max_new_tokens=self.config.tokens, seed=self.config.seed)
-        return plain.replace(**self.config.ppo)
-
-    def _batches(
-        self, prompts: Sequence[str], file: str, make: Callable[[Sequence[str]], list[list[dict[str, Any]]]]
-    ) -> list[dict[str, Any]]:
-        """Return the rows that `make` gives for all prompts. Finished batches are stored; a resumed run skips them."""
-        partial = self.folder / f"{file}.partial"
-        lines = partial.read_text(encoding="utf-8").splitlines() if partial.is_file() else []
-        batches: list[list[list[dict[str, Any]]]] = []
-        for line in lines:
-            try:
-                batches.append(json.loads(line))
-            except ValueError:
-                break  # a line that a kill cut off
-        size = self.config.batch
-        replace_file(REAL_FS, partial, "".join(json.dumps(each) + "\n" for each in batches).encode())
-        for begin in range(len(batches) * size, len(prompts), size):
-            batches.append(make(prompts[begin : begin + size]))
-            with open(partial, "a", encoding="utf-8") as out:
-                out.write(json.dumps(batches[-1]) + "\n")
-        rows = [row for batch in batches for each in batch for row in each]
-        write_jsonl(self.folder / f"{file}.jsonl", rows)
-        partial.unlink()
-        return rows
+        """Return the settings of the PPO or DPO stage."""
+        config = self.config
+        plain = LMConfig(
+            algorithm=config.algorithm, steps=config.ppo_steps, max_new_tokens=config.tokens, seed=config.seed
+        )
+        return plain.replace(**config.ppo)
 
     def score(self, prompt: str, response: str) -> float:
         """Return minus the weights of the principles that a response breaks."""
-        return self.constitution.score(prompt, response, by=self.classifier)
+        return self.constitution.score(prompt, response, by=self.evaluator)
 
     def _revise(self) -> dict[str, Any]:
         model, speech = self._base()
@@ -148,7 +146,7 @@ class Pipeline:
                 self.constitution,
                 prompts,
                 scorer=self.score,
-                relevance=None if self.classifier is None else self.classifier.features.similarity,
+                relevance=self.similarity,
                 rounds=config.rounds,
                 tokens=config.tokens,
                 temperature=config.temperature,
@@ -156,7 +154,7 @@ class Pipeline:
             )
             return [[each.to_json()] for each in revisions]
 
-        rows = self._batches(self.prompts, "revisions", make)
+        rows = in_batches(self.prompts, config.batch, self.folder / "revisions.jsonl", make)
         broken = sum(row["before"] < 0 for row in rows)
         better = sum(row["kept"] for row in rows)
         return {"prompts": len(rows), "broken_at_first": broken, "revisions_kept": better}
@@ -180,26 +178,35 @@ class Pipeline:
             lr=self.config.sft_lr,
             seed=self.config.seed,
         )
-        _save(backbone, self.folder / "sft.safetensors")
+        save_trained(backbone, self.folder / "sft.safetensors")
         return {"revisions": len(better), "clean": len(demonstrations) - len(better), **fit.to_json()}
 
     def _preferences(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
-        by_model = ModelJudge(backbone, speech)
-        by_scores = by_score(self.score)
+        by_model, by_scores = ModelJudge(backbone, speech), by_score(self.score)
+        quality: dict[tuple[str, str], tuple[float, float]] = {}
 
         def judge(prompt: str, one: str, other: str) -> PairJudgement:
-            if config.judge == "model":
-                return compare(by_model, self.constitution, prompt, one, other)
-            return by_scores(prompt, one, other)
+            by = config.judge == "model"
+            result = compare(by_model, self.constitution, prompt, one, other) if by else by_scores(prompt, one, other)
+            if result.better is None:
+                return result
+            chosen, rejected = (one, other) if result.better == 0 else (other, one)
+            (u, near), (v, far) = quality[prompt, chosen], quality[prompt, rejected]
+            # As for revisions: an answer must not keep to the principles by being less fluent or beside the point.
+            good = says_something(chosen) and u <= NLL_RISE * v and near >= far - RELEVANCE_LOSS
+            return result if good else dataclasses.replace(result, better=None)
 
         asked = {"asked": 0, "ties": 0, "disagreed": 0}
 
         def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
             many = [prompt for prompt in prompts for _ in range(config.responses)]
             seeds = [seed_for(f"preferences {i} {p}", config.seed) for i, p in enumerate(many)]
-            answers = write(policy, speech, many, tokens=config.tokens, temperature=1.0, seeds=seeds)
+            answers = write(policy, speech, many, tokens=config.tokens, temperature=config.temperature, seeds=seeds)
+            near = self.similarity(many, answers) if self.similarity else [0.0] * len(many)
+            numbers = zip(nats_per_token(policy, speech, many, answers), near, strict=True)
+            quality.update(zip(zip(many, answers, strict=True), numbers, strict=True))
             rows: list[list[dict[str, Any]]] = []
             for i, prompt in enumerate(prompts):
                 pairs, counts = pairs_of(prompt, answers[i * config.responses : (i + 1) * config.responses], judge)
@@ -208,7 +215,7 @@ class Pipeline:
                 rows.append([{"prompt": p.prompt, "chosen": p.chosen, "rejected": p.rejected} for p in pairs])
             return rows
 
-        rows = self._batches(self.prompts, "preferences", make)
+        rows = in_batches(self.prompts, config.batch, self.folder / "preferences.jsonl", make)
         # A better revision is also a preference over the first response.
         for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
@@ -229,18 +236,31 @@ class Pipeline:
         save_file({n: x.contiguous() for n, x in reward.state_dict().items()}, self.folder / "reward.safetensors")
         return fit.to_json()
 
-    def _training(self) -> LMTraining:
+    def _settings(self) -> tuple[LMConfig, dict[str, Any]]:
+        """Return the settings of the PPO or DPO stage, and those of its learner and its guards."""
+        config = self._ppo_config()
+        learner = config.ppo(None, **{"lr": self.config.ppo_lr, **self.config.learner})
+        # Held-out prompts are for the evaluation only.
+        guarded = self.prompts[:GUARD_PROMPTS] if any(x is not None for x in config.limits.values()) else []
+        return config, {"ppo": learner, "judge_prompts": guarded}
+
+    def _ppo(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         reward = BackboneReward(backbone)
         reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
-        config = self._ppo_config()
-        learner = config.ppo(None, **{"lr": self.config.ppo_lr, **self.config.learner})
-        return LMTraining(backbone, speech.tokenizer, self.prompts, reward, config, ppo=learner)
+        config, options = self._settings()
+        return self._learn(LMTraining(backbone, speech.tokenizer, self.prompts, reward, config, **options), "ppo")
 
-    def _ppo(self) -> dict[str, Any]:
-        training, directory = self._training(), RunDir(self.folder / "ppo")
+    def _dpo(self) -> dict[str, Any]:
+        backbone, speech = self._tuned()
+        pairs = read_pairs(self.folder / "preferences.jsonl")
+        config, options = self._settings()
+        return self._learn(DPOTraining(backbone, speech.tokenizer, pairs, config, **options), "dpo")
+
+    def _learn(self, training: LMTraining | DPOTraining, stage: str) -> dict[str, Any]:
+        directory = RunDir(self.folder / stage)
         about = {"model": self.config.model, "prompts": self.config.prompts}
-        # A killed PPO stage resumes from its own checkpoints.
+        # A killed stage resumes from its own checkpoints.
         if directory.header.is_file():
             run = resume(directory, training, about=about)
         else:
@@ -249,20 +269,21 @@ class Pipeline:
         curve: list[dict[str, float]] = []
         try:
             for step, notes in run.steps():
-                curve.append({"step": step.number, "score": step.stats.get("score", 0.0), "kl": step.stats["kl"]})
+                names = ("score", "kl", "held_out_accuracy", "eval_nll_drift")
+                curve.append({"step": step.number, **{k: step.stats[k] for k in names if k in step.stats}})
                 for note in notes:
                     self.say(note)
         except BaseException as why:
             run.close("error", f"{type(why).__name__}: {why}")
             raise
         run.close("finished")
-        _save(training.policy.backbone, self.folder / "policy.safetensors")
+        save_trained(training.policy.backbone, self.folder / "policy.safetensors")
         return {"steps": training.steps, "stopped": training.stopped, "curve": curve}
 
     def trained(self) -> tuple[Backbone, Speech]:
         """Return the trained policy, with the adapters of both stages."""
         backbone, speech = self._tuned()
-        _load(backbone, self.folder / "policy.safetensors")
+        load_trained(backbone, self.folder / "policy.safetensors")
         return backbone, speech
 
     def _evaluate(self) -> dict[str, Any]:
@@ -274,14 +295,4 @@ class Pipeline:
         after = write(LMPolicy(backbone, critic=NoCritic()), speech, self.held_out, **options)
         rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
         write_jsonl(self.folder / "answers.jsonl", rows)
-        return compare_models(self.constitution, self.held_out, before, after, by=self.classifier)
-
-
-def _save(backbone: Backbone, path: Path) -> None:
-    save_file({n: p.detach().contiguous() for n, p in backbone.trained().items()}, path)
-
-
-@torch.no_grad()
-def _load(backbone: Backbone, path: Path) -> None:
-    for name, value in load_file(path).items():
-        backbone.model.get_parameter(name).copy_(value)
+        return compare_models(self.constitution, self.held_out, before, after, by=self.evaluator)

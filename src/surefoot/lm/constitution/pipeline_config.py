@@ -32,18 +32,24 @@ class PipelineConfig:
     responses: int = 4
     """Responses per prompt that are compared with each other."""
     judge: str = "rules"
-    """What judges principles: rules (signs), classifier (a sentence encoder fitted to labelled answers), or model, which
-    compares two answers in both orders by log-prob and leaves the rest to the rules."""
+    """What judges principles: rules (signs); classifier (a sentence encoder fitted to labelled answers); [MODEL@]URL of an
+    OpenAI-compatible server; or model, which compares two answers in both orders by log-prob and leaves the rest to the rules."""
+    encoder: str | None = None
+    """Sentence encoder, such as minilm: revisions and preferred answers must be as close to the prompt as the others. With judge:
+    classifier there is always one."""
     labelled: str | None = None
     """Labelled answers for judge: classifier; None: those that ship with surefoot."""
+    algorithm: str = "ppo"
+    """What learns from the preferences: ppo with a reward model, or dpo, which needs none."""
     reward_epochs: int = 20
     reward_lr: float = 1e-3
     ppo_steps: int = 20
+    """Steps of the ppo or dpo stage; the next three settings are of that stage too."""
     ppo_lr: float = 1e-4
     ppo: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    """Settings of LMConfig for the PPO stage."""
+    """Settings of LMConfig. Limits of fluency such as nll_limit are measured on the prompts that are trained on."""
     learner: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    """Settings of PPOConfig for the PPO stage, such as minibatches and target_kl."""
+    """Settings of PPOConfig, such as minibatches and target_kl."""
     dtype: str = "auto"
     seed: int = 0
 
@@ -68,6 +74,9 @@ class PipelineConfig:
                 fields[name] = str(path.parent / fields[name])
         if isinstance(fields["model"], str) and (path.parent / fields["model"]).is_dir():
             fields["model"] = str(path.parent / fields["model"])
-        if fields.get("judge", "rules") not in ("rules", "model", "classifier"):
-            raise DataError(f"{path}: judge is {fields['judge']!r}; it must be rules, model or classifier")
+        judge, algorithm = str(fields.get("judge", "rules")), fields.get("algorithm", "ppo")
+        if judge not in ("rules", "model", "classifier") and "://" not in judge:
+            raise DataError(f"{path}: judge is {judge!r}; it must be rules, model, classifier or [MODEL@]URL")
+        if algorithm not in ("ppo", "dpo"):
+            raise DataError(f"{path}: algorithm is {algorithm!r}; it must be ppo or dpo")
         return cls(**fields)

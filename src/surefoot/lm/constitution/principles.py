@@ -31,6 +31,8 @@ class Principle:
     critique: str = ""
     revision: str = ""
     signs: tuple[re.Pattern[str], ...] = ()
+    examples: tuple[tuple[str, str], ...] = ()
+    """(prompt, response that keeps to the rule): what a small model imitates where it cannot follow `revision`."""
     enabled: bool = True
 
     def by_rules(self, text: str) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _principle(name: str, entry: Any, where: str) -> Principle:
     if not isinstance(entry, dict) or not isinstance(entry.get("description"), str):
         raise DataError(f"{where} has no description; a principle needs one")
     fields = cast(dict[str, Any], entry)
-    unknown = set(fields) - {"description", "weight", "critique", "revision", "signs", "enabled"}
+    unknown = set(fields) - {"description", "weight", "critique", "revision", "signs", "examples", "enabled"}
     if unknown:
         raise DataError(f"{where} has {sorted(unknown)[0]!r}, which is not a field of a principle")
     weight = fields.get("weight", 1.0)
@@ -159,7 +161,9 @@ def _principle(name: str, entry: Any, where: str) -> Principle:
         signs = tuple(re.compile(sign, re.IGNORECASE) for sign in fields.get("signs") or ())
     except (re.error, TypeError) as why:
         raise DataError(f"{where}: a sign is not a regular expression: {why}") from why
-    described = fields["description"]
+    described, examples = fields["description"], fields.get("examples") or []
+    if not all(isinstance(e, list) and len(e) == 2 and all(isinstance(x, str) for x in e) for e in examples):
+        raise DataError(f"{where}: examples must be a list of [prompt, response]")
     return Principle(
         name=name,
         description=described,
@@ -167,6 +171,7 @@ def _principle(name: str, entry: Any, where: str) -> Principle:
         critique=fields.get("critique") or f"A response {described}. Say where this one does not keep to that.",
         revision=fields.get("revision") or f"Rewrite the response: it {described}.",
         signs=signs,
+        examples=tuple((prompt, response) for prompt, response in examples),
         enabled=bool(fields.get("enabled", True)),
     )
 

@@ -51,7 +51,7 @@ class Backbone:
         self.model: Any = model
         self.base: Any = model.base_model
         self.train, self.rank, self.alpha = train, rank, float(2 * rank if alpha is None else alpha)
-        self.layers_name, self.layers = _layers(self.base)
+        self.layers_name, self.layers = layers_of(self.base)
         if top is not None and not 0 < top <= len(self.layers):
             raise ConfigError(f"top is {top}; this model has {len(self.layers)} layers, so 1 to {len(self.layers)}")
         self.first_trained = 0 if top is None else len(self.layers) - top
@@ -208,7 +208,7 @@ class Backbone:
             self._captured = None
 
 
-def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
+def layers_of(base: nn.Module) -> tuple[str, nn.ModuleList]:
     """Return the name and the list of the blocks: the longest of the outermost ModuleLists (OPT has them in `decoder`)."""
     lists: list[tuple[str, nn.ModuleList]] = [
         (name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)

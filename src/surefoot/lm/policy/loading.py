@@ -44,9 +44,9 @@ def best_dtype(wanted: str, device: torch.device) -> torch.dtype:
 
 def load_model(name: str | Path, *, dtype: torch.dtype, device: torch.device) -> Any:
     """Return a causal language model from a folder or a hub name."""
-    transformers = require_transformers()
+    transformers, folder = require_transformers(), resolve(name)
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(resolve(name), dtype=dtype)
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     except (OSError, ValueError) as why:
         raise ConfigError(
             f"no causal language model at {name}: {_first_line(why)}; pass a folder that save_pretrained wrote, a hub name, "

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.errors import ConfigError
-from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.adapters import adapt, targets_in
+from surefoot.lm.policy.backbone import Backbone, layers_of
 
 
 def _trunk(base: Any) -> Any:
@@ -49,8 +50,11 @@ class _ScoreHead(nn.Module):
         return (self.head(features).squeeze(-1) - self.shift) * self.gain
 
 
+POOLINGS = ("last", "mean", "attention")
+
+
 class RewardModel(_ScoreHead):
-    """A model that returns one score per row, [B]: its own trunk and a linear head on the last token.
+    """A model that returns one score per row, [B]: its own trunk, pooled over the tokens, and a linear head.
 
     Scores are (raw - shift) · gain; `train_reward_model` sets both so that scores of its pairs have mean 0 and standard
     deviation 1.
@@ -59,23 +63,48 @@ class RewardModel(_ScoreHead):
         base_model: A Hugging Face model; its trunk is copied.
         hidden_size: Width of its hidden states, checked if given.
         frozen: Train the head only.
+        rank: Rank of adapters on the attention of a frozen trunk, which learn with the head; 0: none.
+        pooling: The last token, the mean over the tokens, or an average with learned weights (attention).
     """
 
-    def __init__(self, base_model: Any, hidden_size: int | None = None, *, frozen: bool = False) -> None:
+    def __init__(
+        self,
+        base_model: Any,
+        hidden_size: int | None = None,
+        *,
+        frozen: bool = False,
+        rank: int = 0,
+        pooling: str = "last",
+    ) -> None:
         super().__init__()
+        if pooling not in POOLINGS:
+            raise ConfigError(f"pooling is {pooling!r}; it must be {', '.join(POOLINGS)}")
         self.trunk = _trunk(base_model)
         width = int(self.trunk.get_input_embeddings().weight.shape[1])
         if hidden_size not in (None, width):
             raise ConfigError(f"hidden_size is {hidden_size} but this model's hidden states have {width}")
         self.make_head(width)
-        self.frozen = frozen
         self.trunk.requires_grad_(not frozen)
+        self.rank, self.pooling = rank, pooling
+        # All tokens have the same weight at the start.
+        self.query = nn.Parameter(torch.zeros(width)) if pooling == "attention" else None
+        generator = torch.Generator().manual_seed(0)
+        for layer in layers_of(self.trunk)[1] if rank else ():
+            for path in targets_in(layer, "attention"):
+                adapt(layer, path, rank=rank, alpha=2.0 * rank, generator=generator)
+        # Features of a frozen model are computed once for all epochs.
+        self.frozen = frozen and not rank and self.query is None
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Return the features, [B, width] float32."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             output = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
-        return last_token(output.last_hidden_state, attention_mask).float()
+        if self.pooling == "last":
+            return last_token(output.last_hidden_state, attention_mask).float()
+        states = output.last_hidden_state.float()
+        logits = states @ self.query if self.query is not None else torch.zeros_like(states[..., 0])
+        weights = logits.masked_fill(attention_mask == 0, -math.inf).softmax(-1)
+        return (weights.unsqueeze(-1) * states).sum(1)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return self.scored(self.features(input_ids, attention_mask))

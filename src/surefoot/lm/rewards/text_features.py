@@ -87,11 +87,12 @@ class TextFeatures:
     def __init__(self, model: str | Path, *, device: str | torch.device = "cpu") -> None:
         transformers = require_transformers()
         self.model_name, self.device = str(model), torch.device(device)
+        folder = resolve(model)
         quiet, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
         quiet.set_verbosity_error()  # buffers that a newer release no longer has are reported as a table
         try:
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(resolve(model))
-            self.encoder: Any = transformers.AutoModel.from_pretrained(resolve(model)).to(self.device).eval()
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+            self.encoder: Any = transformers.AutoModel.from_pretrained(folder).to(self.device).eval()
         except (OSError, ValueError) as why:
             first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
             raise ConfigError(f"no encoder at {model}: {first}; `surefoot lm get minilm` downloads one") from why
@@ -135,11 +136,14 @@ class TextFeatures:
         a, b = (self.states(side, last_only=True)[:, 0] for side in (one, other))
         return torch.cosine_similarity(a, b, dim=1).tolist()
 
-    def states(self, texts: Sequence[str], *, last_only: bool = False, rows: int = 32) -> Tensor:
-        """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last."""
+    def states(self, texts: Sequence[str], *, last_only: bool = False, peaks: bool = False, rows: int = 32) -> Tensor:
+        """Return the mean states of some layers, [n, layers + 1, width]; the last layer comes last.
+
+        With `peaks` the highest states of the tokens follow, [n, 2 layers + 2, width].
+        """
         layers = (-1,) if last_only else (*self.layers, -1)
         width = int(self.encoder.config.hidden_size)
-        states = torch.zeros(len(texts), len(layers), width)
+        states = torch.zeros(len(texts), len(layers) * (2 if peaks else 1), width)
         # Texts of similar length in one batch, so that little is padded.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for begin in range(0, len(order), rows):
@@ -157,4 +161,7 @@ class TextFeatures:
             for place, layer in enumerate(layers):
                 mean = (hidden[layer].float() * mask).sum(1) / mask.sum(1)
                 states[torch.tensor(part), place] = mean.cpu()
+                if peaks:
+                    highest = hidden[layer].float().masked_fill(mask == 0, -torch.inf).amax(1)
+                    states[torch.tensor(part), len(layers) + place] = highest.cpu()
         return states

@@ -6,9 +6,9 @@
 static const struct {
     int64_t size;
     const char *name, *letters;
-} types[] = {[SF_F32] = {4, "float32", "f"},    [SF_F64] = {8, "float64", "d"},  [SF_I32] = {4, "int32", "il"},
-             [SF_I64] = {8, "int64", "lq"},     [SF_U64] = {8, "uint64", "LQ"},  [SF_BOOL] = {1, "bool", "?Bb"},
-             [SF_BYTES] = {1, "bytes", ""}};
+} types[] = {[SF_F32] = {4, "float32", "f"}, [SF_F64] = {8, "float64", "d"}, [SF_I8] = {1, "int8", "b"},
+             [SF_I16] = {2, "int16", "h"}, [SF_I32] = {4, "int32", "il"}, [SF_I64] = {8, "int64", "lq"},
+             [SF_U64] = {8, "uint64", "LQ"}, [SF_BOOL] = {1, "bool", "?Bb"}, [SF_BYTES] = {1, "bytes", ""}};
 
 void sf_release(sf_views *views) {
     while (views->count) PyBuffer_Release(&views->view[--views->count]);

@@ -7,7 +7,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-typedef enum { SF_F32, SF_F64, SF_I32, SF_I64, SF_U64, SF_BOOL, SF_BYTES } sf_type;
+typedef enum { SF_F32, SF_F64, SF_I8, SF_I16, SF_I32, SF_I64, SF_U64, SF_BOOL, SF_BYTES } sf_type;
 
 typedef enum {
     SF_CAPSULE, /* void *: what a capsule called `text` holds */
@@ -58,7 +58,7 @@ typedef struct {
     SF_FIELD(s, member, .kind = SF_OUTPUT, .type = (of), .count = (items), .optional = 1)
 
 /* Buffers that stay exported, so that nobody can resize or free the memory under the kernel while the GIL is free. */
-#define SF_MAX_VIEWS 16
+#define SF_MAX_VIEWS 64
 typedef struct {
     int count;
     Py_buffer view[SF_MAX_VIEWS];

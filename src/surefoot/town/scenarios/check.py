@@ -27,15 +27,45 @@ def check_scenario(scenario: Scenario, lines: Lines) -> None:
     _check_choices(scenario, lines)
     _check_positions(scenario, lines)
     _names(scenario, lines)
-    for name, job in scenario.jobs.items():
-        if not job.start < job.end <= scenario.ticks_per_day:
-            raise lines.error(
-                f"jobs.{name}",
-                f"the shift {name} is from {job.start} to {job.end}; it must start before it ends, within the day of "
-                f"{scenario.ticks_per_day} ticks",
-            )
+    _check_shifts(scenario, lines)
     if not scenario.agents:
         raise lines.error("agents", "there are no agents; add at least one (--auto-seed-agents adds two)")
+
+
+def _check_shifts(scenario: Scenario, lines: Lines) -> None:
+    day, areas = scenario.ticks_per_day, _areas(scenario)
+    for name, job in scenario.jobs.items():
+        if job.start >= day or job.end > day or job.start == job.end:
+            raise lines.error(
+                f"jobs.{name}",
+                f"the shift {name} is from {job.start} to {job.end}; both must be within the day of {day} ticks and "
+                "differ (an end before the start is the next day)",
+            )
+    where = {thing.id: thing.position for thing in scenario.objects}
+    for i, resident in enumerate(scenario.agents):
+        if resident.job is not None:
+            place = scenario.jobs[resident.job].location
+            if areas[resident.position] != areas[where[place]]:
+                raise lines.error(
+                    f"agents.{i}.job",
+                    f"{resident.id} cannot reach {place}, the location of its job {resident.job}: walls are between "
+                    f"{list(resident.position)} and {list(where[place])}",
+                )
+
+
+def _areas(scenario: Scenario) -> dict[tuple[int, int], int]:
+    """Return the number of the area of each floor tile; there is a path between two tiles with the same number."""
+    width, height = scenario.grid
+    areas: dict[tuple[int, int], int] = {}
+    for start in ((x, y) for y in range(height) for x in range(width)):
+        edge, number = [start], len(areas)
+        while edge:
+            x, y = edge.pop()
+            inside = 0 <= x < width and 0 <= y < height
+            if inside and (x, y) not in areas and not (scenario.walls and scenario.walls[y][x] == "#"):
+                areas[x, y] = number
+                edge += [(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)]
+    return areas
 
 
 def _check_choices(scenario: Scenario, lines: Lines) -> None:
@@ -92,6 +122,12 @@ def _names(scenario: Scenario, lines: Lines) -> None:
     known = {*AFFORDANCES, *scenario.affordances}
     for i, thing in enumerate(scenario.objects):
         _one_of(lines, f"objects.{i}.type", thing.type, sorted(known))
+    types = set(scenario.types)
+    for kind in scenario.affordances:
+        if kind not in types:
+            close = difflib.get_close_matches(kind, types, n=1)
+            advice = f"did you mean {close[0]!r}?" if close else "add an object of that type, or remove this entry"
+            raise lines.error(f"affordances.{kind}", f"affordances has {kind!r}, but no object has that type; {advice}")
     things = [thing.id for thing in scenario.objects]
     for name, job in scenario.jobs.items():
         _one_of(lines, f"jobs.{name}.location", job.location, things)

@@ -59,7 +59,7 @@ class Job:
     """A daily shift."""
 
     start: int = need("First tick of the shift in the day.", 0)
-    end: int = need("Tick of the day at which the shift ends.", 1)
+    end: int = need("Tick of the day at which the shift ends; before `start` for a shift over midnight.", 0)
     location: str = need("Object that the agent must be next to.")
     wage: float = knob(0.02, "Paid per tick at work.", 0)
     lateness_penalty: float = knob(0.2, "Taken from the wallet once for a late start.", 0)
@@ -117,7 +117,8 @@ class RewardRules:
     wage: float = knob(1.0, "Times the wage paid minus the wage withheld.", 0)
     punctuality: float = knob(0.05, "Reward per tick at work after a punctual start.", 0)
     commute: float = knob(
-        0.0,
+        # Without it random agents hardly ever meet the reward of work, and learn to stay at home.
+        0.1,
         "Penalty per tick from `commute_ahead` ticks before a shift to its end: times the distance to work, as a share of "
         "the town's width plus height.",
         0,
@@ -184,9 +185,9 @@ class TrainingRules:
     """Defaults of `surefoot town train` for this town."""
 
     source: str = knob("rollout", "replay, rollout, mixed, bc or anneal.")
-    towns: int = knob(64, "Number of parallel towns.", 1)
+    towns: int | None = knob(None, "Number of parallel towns (default: as many as have 192 agents in all).", 1)
     rollout_ticks: int = knob(80, "Ticks per town between two updates.", 1)
-    steps: int = knob(500_000, "Agent steps of a run.", 1)
+    steps: int = knob(2_000_000, "Agent steps of a run.", 1)
     settings: dict[str, Any] = knob({}, "Settings of PPO, the network and the collector, as for --set.")
 
 

@@ -19,6 +19,15 @@ class Happening:
     value: float
 
 
+KINDS = (
+    "use_done", "shared_meal", "queue_conflict", "handover", "chat_success", "chat_failure", "shift_late_start",
+    "helped_when_late", "shift_absent", "shift_departed_early", "took_my_shift", "faint", "eviction",
+)  # fmt: skip
+"""Kinds of events that the kernel numbers, in its order (town.h)."""
+EVENT = np.dtype(
+    [*((name, np.int32) for name in ("kind", "town", "actor", "other", "object", "unused")), ("value", np.float64)]
+)
+"""An event of the kernel (`sf_town_event`)."""
 Part = tuple[str, np.ndarray, np.ndarray | int, np.ndarray | int, np.ndarray | int, np.ndarray | float]
 
 
@@ -27,6 +36,8 @@ class Happenings:
     """All events of a tick, as arrays per kind; `of` converts those of one town."""
 
     parts: list[Part] = field(default_factory=list[Part])
+    table: np.ndarray | None = None
+    """Events that the kernel reported after those of `parts`, [n] EVENT."""
 
     def add(
         self,
@@ -50,4 +61,8 @@ class Happenings:
                 Happening(kind, town, int(actor[i]), int(other[i]), int(thing[i]), float(value[i]))
                 for i in np.flatnonzero(towns == town)
             ]
+        for kind, _, actor, other, thing, _, value in (
+            () if self.table is None else self.table[self.table["town"] == town]
+        ):
+            events.append(Happening(KINDS[kind], town, int(actor), int(other), int(thing), float(value)))
         return events

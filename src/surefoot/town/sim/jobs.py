@@ -31,8 +31,7 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
     rules, scenario = layout.scenario.employment, layout.scenario
     clock = state.tick % scenario.ticks_per_day
     employed = layout.has_job & state.present
-    elapsed = clock[:, None] - layout.job_start
-    on_duty = employed & (elapsed >= 0) & (clock[:, None] < layout.job_end)
+    elapsed, on_duty = shift_now(state, layout)
     at_job = at_work(state, layout)
     # A shift begins in the state AWAIT; `gone_for` counts the ticks in a row away from work.
     state.shift[employed & (elapsed == 0)] = AWAIT
@@ -47,7 +46,7 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
     left_early = on_duty & ~at_job & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
     absent = never_came | left_early
     shift[on_time], shift[late], shift[absent] = ON_TIME, LATE, ABSENT
-    last_tick = employed & (clock[:, None] == layout.job_end - 1)
+    last_tick = on_duty & (layout.shift_left.take(clock, axis=0) == 1)
     missed = last_tick & (shift == ABSENT)
     # Fees, penalties, and colleagues who stand in.
     withheld = np.zeros(employed.shape)
@@ -84,6 +83,15 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
     counts[:, COUNT["punctual_ticks"]] += punctual.sum(axis=1)
     state.exits[clock == 0] = 0
     return Pay(earned=paid - withheld, punctual=punctual, must_leave=_leaving(state, layout, missed))
+
+
+def shift_now(state: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ticks since each agent's shift began (-1 outside of it), and whether it is on duty now, [B, A] both.
+
+    A shift over midnight that would have begun before the episode is not worked.
+    """
+    elapsed = layout.shift_elapsed.take(state.tick % layout.scenario.ticks_per_day, axis=0)
+    return elapsed, (elapsed >= 0) & (elapsed <= state.tick[:, None]) & state.present
 
 
 def at_work(state: State, layout: Layout) -> np.ndarray:

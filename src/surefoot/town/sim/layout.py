@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from surefoot.town.scenarios.scenario import NEEDS, PROFILES, Scenario
+from surefoot.town.scenarios.scenario import NEEDS, PROFILES, Job, Scenario
 
 WAIT, NORTH, EAST, SOUTH, WEST, LEAVE, CHAT, USE = range(8)
 """Actions; USE + k uses an object of the k-th type."""
@@ -82,10 +83,14 @@ class Layout:
     """[agents] int16: workplace; the number of objects (no object) without a job."""
     has_job: np.ndarray
     """[agents] bool."""
-    job_start: np.ndarray
-    """[agents] int32, tick of the day; likewise `job_end`, `wage` and `late_fee`."""
-    job_end: np.ndarray
+    shift_elapsed: np.ndarray
+    """[ticks of a day, agents] int32: ticks since the start of the agent's shift; -1 outside of it."""
+    shift_left: np.ndarray
+    """[ticks of a day, agents] int32: ticks to the end of the shift; 0 outside of it."""
+    shift_ahead: np.ndarray
+    """[ticks of a day, agents] int32: ticks to the next start of the shift; FAR without a job."""
     wage: np.ndarray
+    """[agents]; likewise `late_fee`."""
     late_fee: np.ndarray
     job_number: np.ndarray
     """[agents] int16: job number, -1 for none; agents with the same job are coworkers."""
@@ -164,11 +169,7 @@ def make_layout(scenario: Scenario) -> Layout:
     for k in range(len(types)):
         same = np.flatnonzero(kind == k)
         nearest[k] = same[distance[same].argmin(axis=0)]
-    close = (
-        np.take_along_axis(distance, nearest.astype(np.int64), axis=0) <= REACH
-        if len(types)
-        else np.zeros_like(nearest)
-    )
+    close = np.take_along_axis(distance, nearest.astype(np.int64), axis=0) <= REACH
     reach = np.where(close, nearest, -1).astype(np.int16)
     everywhere = np.arange(len(floor))
     angle = np.arange(scenario.ticks_per_day) * (2.0 * np.pi / scenario.ticks_per_day)
@@ -181,6 +182,7 @@ def make_layout(scenario: Scenario) -> Layout:
     ids = [o.id for o in objects]
     profiles = [PROFILES[a.profile] for a in scenario.agents]
     decay, cost = scenario.decay, scenario.rewards
+    elapsed, left, ahead = _shifts(job_of, scenario.ticks_per_day)
     return Layout(
         scenario=scenario,
         width=width,
@@ -213,8 +215,9 @@ def make_layout(scenario: Scenario) -> Layout:
         first_wallet=np.array([a.wallet for a in scenario.agents], np.float64),
         job_object=np.array([len(ids) if j is None else ids.index(j.location) for j in job_of], np.int16),
         has_job=np.array([j is not None for j in job_of], np.bool_),
-        job_start=np.array([0 if j is None else j.start for j in job_of], np.int32),
-        job_end=np.array([0 if j is None else j.end for j in job_of], np.int32),
+        shift_elapsed=elapsed,
+        shift_left=left,
+        shift_ahead=ahead,
         wage=np.array([0.0 if j is None else j.wage for j in job_of]),
         late_fee=np.array([0.0 if j is None else j.lateness_penalty for j in job_of]),
         job_number=np.array([-1 if a.job is None else jobs.index(a.job) for a in scenario.agents], np.int16),
@@ -235,6 +238,20 @@ def make_layout(scenario: Scenario) -> Layout:
         somebody_cooks=any(a.makes_meals for a in what),
         somebody_eats=any(a.takes_meal for a in what),
     )
+
+
+def _shifts(jobs: Sequence[Job | None], day: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `shift_elapsed`, `shift_left` and `shift_ahead`; a shift that ends before it starts goes over midnight."""
+    elapsed, left, ahead = (np.full((day, len(jobs)), x, np.int32) for x in (-1, 0, FAR))
+    clock = np.arange(day)
+    for agent, job in enumerate(jobs):
+        if job is not None:
+            length = (job.end - job.start) % day or day
+            since = (clock - job.start) % day
+            elapsed[:, agent] = np.where(since < length, since, -1)
+            left[:, agent] = np.maximum(length - since, 0)
+            ahead[:, agent] = (job.start - clock) % day
+    return elapsed, left, ahead
 
 
 def _steps(floor: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -278,6 +295,5 @@ def _ways(distance: np.ndarray, toward: np.ndarray, goals: np.ndarray, width: in
         gy, gx = divmod(int(goal), width)
         table[row, :, 0], table[row, :, 1] = (gx - x) / width, (gy - y) / height
         table[row, :, 2] = np.minimum(distance[row], width + height) / (width + height)
-        for k in range(4):
-            table[row, :, 3 + k] = toward[row] == k + 1
+        table[row, :, 3:] = toward[row][:, None] == np.arange(1, 5)
     return table

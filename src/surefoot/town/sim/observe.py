@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from surefoot.town.sim.jobs import shift_now
 from surefoot.town.sim.layout import CHAT, FAR, LEAVE, NORTH, USE, WAIT, WAY, Layout, first_agent, first_place
 from surefoot.town.sim.queues import Utilities
 from surefoot.town.sim.relationships import rivalry_with, sum_over_ties
@@ -147,9 +148,9 @@ def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarra
 
 def _job(out: np.ndarray, state: State, layout: Layout) -> None:
     scenario, shift = layout.scenario, state.shift
-    clock = (state.tick % scenario.ticks_per_day)[:, None]
+    clock = state.tick % scenario.ticks_per_day
     has = layout.has_job
-    due = has & (clock >= layout.job_start) & (clock < layout.job_end)
+    _, due = shift_now(state, layout)
     day = 1.0 / scenario.ticks_per_day
     out[:, :, INDEX["lateness_counter"]] = np.minimum(state.lateness, 10) * 0.1
     out[:, :, INDEX["on_shift"]] = due
@@ -163,9 +164,9 @@ def _job(out: np.ndarray, state: State, layout: Layout) -> None:
         ("post", (POST,)),
     ):
         out[:, :, INDEX[f"shift_{name}"]] = np.isin(shift, which) & has
-    ahead = (layout.job_start - clock) % scenario.ticks_per_day
+    ahead = layout.shift_ahead.take(clock, axis=0)
     out[:, :, INDEX["job_starts_in"]] = np.where(has & ~due, np.minimum(ahead, 50) * 0.02, 0.0)
-    out[:, :, INDEX["job_ends_in"]] = np.where(due, (layout.job_end - clock) * day, 0.0)
+    out[:, :, INDEX["job_ends_in"]] = layout.shift_left.take(clock, axis=0) * due * day
     out[:, :, INDEX["at_work"]] = (layout.distance[layout.job_object, state.cell] <= 1) & has
     first = INDEX["job_dx"]
     out[:, :, first : first + len(WAY)] = layout.way[layout.job_object, state.cell]

@@ -10,12 +10,14 @@ from gymnasium import spaces
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import Scenario, load_scenario
+from surefoot.town.sim.engine import make_engine
+from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import make_layout
 from surefoot.town.sim.maps import MapMaker
-from surefoot.town.sim.observe import action_mask, feature_names, features, neighbours
+from surefoot.town.sim.measure import measures
+from surefoot.town.sim.observe import feature_names
 from surefoot.town.sim.rewards import PARTS
 from surefoot.town.sim.state import Randomness, State, begin, make_randomness
-from surefoot.town.sim.tick import tick, utilities_of
 
 AgentObs = Any
 """[F] float32 features; with a map {"features": …, "map": …}."""
@@ -24,9 +26,11 @@ AgentObs = Any
 class TownEnv:
     """One town as a parallel env.
 
-    Observations are the features `feature_names`. `infos[agent]` has the "action_mask" and the "reward_parts". An agent
-    that faints or is evicted is out until the next reset, because PettingZoo agents cannot come back; in `TownWorld` they
-    do.
+    Observations are the features `feature_names`. `infos[agent]` has the "action_mask", and after a step the
+    "reward_parts" and the "events" of the tick that the agent took part in or that affect the whole town: a list of
+    {"kind", "actor", "other", "object", "value"} with names, None for nobody and nothing. With the last step of an
+    agent it also has the "measures" of the town so far. An agent that faints or is evicted is out until the next
+    reset, because PettingZoo agents cannot come back; in `TownWorld` they do.
 
     Args:
         scenario: The name of a shipped scenario, a YAML file, or a `Scenario`.
@@ -39,6 +43,7 @@ class TownEnv:
     def __init__(self, scenario: Scenario | str = "queue_conflict", *, observations: str | None = None) -> None:
         self.scenario = load_scenario(scenario) if isinstance(scenario, str) else scenario
         self.layout = make_layout(self.scenario)
+        self.engine = make_engine(self.layout)
         self.possible_agents = [resident.id for resident in self.scenario.agents]
         self.agents: list[str] = []
         self.feature_names = feature_names(self.layout)
@@ -73,7 +78,7 @@ class TownEnv:
         choice = np.zeros((1, len(self.possible_agents)), np.int64)
         for agent in acting:
             choice[0, self.possible_agents.index(agent)] = int(actions[agent])
-        self._state, outcome = tick(self.layout, self._state, choice, self._random)
+        self._state, outcome = self.engine.tick(self._state, choice, self._random)
         late = bool(self._state.tick[0] >= self.scenario.ticks)
         number = {agent: self.possible_agents.index(agent) for agent in acting}
         reward = {agent: float(outcome.reward[0, i]) for agent, i in number.items()}
@@ -82,8 +87,27 @@ class TownEnv:
         obs, infos = self._observe(acting)
         for agent, i in number.items():
             infos[agent]["reward_parts"] = dict(zip(PARTS, outcome.parts[0, i].tolist(), strict=True))
+            infos[agent]["events"] = []
+            if terminated[agent] or late:
+                infos[agent]["measures"] = self.measures()
+        self._tell(outcome.happened, infos)
         self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
         return obs, reward, terminated, truncated, infos
+
+    def measures(self) -> dict[str, float]:
+        """Return the measures of the episode so far, for the whole town: those that `surefoot town train` prints."""
+        return {name: float(x[0]) for name, x in measures(self._state.counts, len(self.possible_agents)).items()}
+
+    def _tell(self, happened: Happenings, infos: dict[str, dict[str, Any]]) -> None:
+        """Add the events of a tick to the infos of the agents in them; events without an agent go to all."""
+        for event in happened.of(0):
+            who = [self.possible_agents[a] for a in (event.actor, event.other) if a >= 0]
+            thing = self.scenario.objects[event.object].id if event.object >= 0 else None
+            actor, other = (self.possible_agents[a] if a >= 0 else None for a in (event.actor, event.other))
+            plain = {"kind": event.kind, "actor": actor, "other": other, "object": thing, "value": event.value}
+            for agent in who or infos:
+                if agent in infos:
+                    infos[agent]["events"].append(plain)
 
     def state(self) -> np.ndarray:
         """Return the features of all agents, for a central critic."""
@@ -125,9 +149,7 @@ class TownEnv:
         return spaces.Dict({"features": values, "map": sheet})
 
     def _observe(self, who: list[str]) -> tuple[dict[str, AgentObs], dict[str, dict[str, Any]]]:
-        utilities, near = utilities_of(self._state, self.layout), neighbours(self._state, self.layout)
-        values = features(self._state, self.layout, utilities, near)[0]
-        mask = action_mask(self._state, self.layout, utilities, near[0], near[1])[0]
+        values, mask = (x[0] for x in self.engine.view(self._state))
         maps = None if self._maps is None else self._maps.maps(self._state)[0]
         obs: dict[str, AgentObs] = {}
         infos: dict[str, dict[str, Any]] = {}

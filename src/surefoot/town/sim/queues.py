@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import LEAVE, REACH, USE, Layout, first_of_each
 from surefoot.town.sim.relationships import HANDOVER, SHARED_MEAL, both_ways
-from surefoot.town.sim.state import COUNT, State, add_count
+from surefoot.town.sim.state import State, add_count
 
 # Intensity of a conflict, and more per further agent in the queue; limits of the sum. The original town's numbers
 # (docs/explain/origins.md), so that counts can be compared with its records.
@@ -196,8 +196,8 @@ def _push(
     state.ticket[town[rotates], head[rotates]] = state.tickets[town[rotates], thing[rotates]]
     state.tickets[town[rotates], thing[rotates]] += 1
     intensity = (GHOST_STEP + LONGER_QUEUE * np.maximum(length - 1, 0)).clip(LEAST_INTENSITY, MOST_INTENSITY)
-    state.counts[town, COUNT["rotation_events"]] += rotates
     for name, amount in (
+        ("rotation_events", rotates),
         ("ghost_step_events", 1.0),
         ("queue_conflict_events", 1.0),
         ("queue_conflict_intensity_sum", intensity),

@@ -110,7 +110,7 @@ def rivalry_with(state: State, other: np.ndarray) -> np.ndarray:
 
 def strongest(values: np.ndarray) -> np.ndarray:
     """Return the maximum over the last axis; slot by slot, which is faster than a reduction for few slots."""
-    result = values[:, :, 0]
+    result = values[:, :, 0].copy()  # with one slot a view would change with the state
     for slot in range(1, values.shape[2]):
         result = np.maximum(result, values[:, :, slot])
     return result

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.town.sim.jobs import Pay
+from surefoot.town.sim.jobs import Pay, shift_now
 from surefoot.town.sim.layout import REACH, Layout
 from surefoot.town.sim.state import State
 
@@ -38,8 +38,8 @@ class TownRewardFacts:
 def way_left(state: State, layout: Layout) -> np.ndarray:
     """Return the distance to work as a share of the town's size, [B, A]; 0 for agents that need not be there soon."""
     rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
-    clock = (state.tick % day)[:, None]
-    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.present
+    ahead = layout.shift_ahead.take(state.tick % day, axis=0)
+    due = (shift_now(state, layout)[1] | (ahead <= rules.commute_ahead)) & state.present
     steps = np.maximum(layout.distance[layout.job_object, state.cell] - REACH, 0)
     return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.town.scenarios.scenario import NEEDS
+from surefoot.town.sim.jobs import shift_now
 from surefoot.town.sim.layout import CHAT, EAST, NORTH, SOUTH, USE, WAIT, WEST, Layout
 from surefoot.town.sim.relationships import tie_distance
 from surefoot.town.sim.state import State
@@ -57,9 +58,8 @@ class Script:
 
     def _work(self, state: State, choice: np.ndarray, free: np.ndarray) -> None:
         layout, scenario = self.layout, self.layout.scenario
-        clock = (state.tick % scenario.ticks_per_day)[:, None]
-        goes = layout.has_job & (clock >= layout.job_start - scenario.behavior.job_arrival_buffer)
-        goes = goes & (clock < layout.job_end) & free
+        ahead = layout.shift_ahead.take(state.tick % scenario.ticks_per_day, axis=0)
+        goes = (shift_now(state, layout)[1] | (ahead <= scenario.behavior.job_arrival_buffer)) & free
         choice[goes] = layout.toward[layout.job_object, state.cell][goes]
         # At work it stays: -1 marks agents that have decided to wait.
         settled = goes & (choice == WAIT)

@@ -129,16 +129,16 @@ class State:
 
     def copy(self) -> State:
         """Return a deep copy."""
-        return State(**{name: getattr(self, name).copy() for name in _NAMES})
+        return State(**{name: getattr(self, name).copy() for name in STATE_NAMES})
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return copies of all arrays by their names in checkpoints."""
-        return {_SAVED.get(name, name): getattr(self, name).copy() for name in _NAMES}
+        return {_SAVED.get(name, name): getattr(self, name).copy() for name in STATE_NAMES}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> State:
         """Return the state that `to_arrays` was called on."""
-        saved = {name: _SAVED.get(name, name) for name in _NAMES}
+        saved = {name: _SAVED.get(name, name) for name in STATE_NAMES}
         missing = [name for name in saved.values() if name not in arrays]
         if missing:
             raise CheckpointIncompatible(
@@ -147,7 +147,7 @@ class State:
         return cls(**{name: np.array(arrays[key]) for name, key in saved.items()})
 
 
-_NAMES = tuple(entry.name for entry in dataclasses.fields(State))
+STATE_NAMES = tuple(entry.name for entry in dataclasses.fields(State))
 # Names in checkpoints of earlier releases.
 _SAVED = {"present": "here"}
 
@@ -229,7 +229,7 @@ def replace_towns(state: State, layout: Layout, over: np.ndarray, rng: Randomnes
     if count == state.towns:
         return begin(layout, count, rng)
     fresh, result = begin(layout, count, rng), state.copy()
-    for name in _NAMES:
+    for name in STATE_NAMES:
         getattr(result, name)[over] = getattr(fresh, name)
     return result
 

@@ -65,7 +65,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     s, happened = state.copy(), Happenings()
     acted = s.present.copy()
     action = np.where(acted, action, 0)
-    _perturb(s, layout, rng, happened)
+    perturb(s, layout, rng, happened)
     utilities = utilities_of(s, layout)
     finish_uses(s, layout, utilities, happened)
     moves = (action >= NORTH) & (action <= WEST) & (s.using < 0)
@@ -126,7 +126,7 @@ def spawn_due_agents(layout: Layout, state: State, rng: Randomness) -> State:
     return state
 
 
-def _perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) -> None:
+def perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) -> None:
     """Start and end events; a blackout or outage interrupts the uses that need the service."""
     rules = layout.scenario.perturbations
     if not rules.events:

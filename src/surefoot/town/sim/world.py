@@ -11,13 +11,14 @@ from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError
 from surefoot.town.scenarios.scenario import VARIANTS, Scenario
+from surefoot.town.sim.engine import make_engine
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import make_layout
 from surefoot.town.sim.maps import MapMaker
 from surefoot.town.sim.measure import measures
-from surefoot.town.sim.observe import action_mask, feature_names, features, neighbours
-from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
-from surefoot.town.sim.tick import TickOutcome, spawn_due_agents, tick, utilities_of
+from surefoot.town.sim.observe import feature_names
+from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, plan_events, replace_towns
+from surefoot.town.sim.tick import TickOutcome, spawn_due_agents
 
 FEATURES, MAP, STATE = "features", "map", "state"
 """Parts of an observation; "state", the features of all agents, is for a central critic."""
@@ -55,7 +56,10 @@ class TownWorld:
         if variant not in VARIANTS:
             raise ConfigError(f"observations is {variant!r}; it must be one of {', '.join(VARIANTS)}")
         self.scenario, self.towns, self.variant, self.central = scenario, towns, variant, central
+        self.stagger = False
+        """For training: `reset` starts the first episodes at different ticks, so that a rollout has all times of day."""
         self.layout = make_layout(scenario)
+        self.engine = make_engine(self.layout)
         self.agents = self.layout.agents
         self.name, self.num_envs = name or f"town/{scenario.name}", towns * self.agents
         self.action: ActionSpace = Discrete(self.layout.actions)
@@ -79,14 +83,17 @@ class TownWorld:
     def reset(self, seed: int) -> View:
         self.random: Randomness = make_randomness(seed)
         self.now: State = begin(self.layout, self.towns, self.random)
+        if self.stagger:
+            towns = np.arange(self.towns)
+            self.now.tick[:] = towns * self.scenario.ticks // self.towns
+            plan_events(self.now, self.layout, towns, self.random)
         self.finished.clear()
         self._before = self.now.counts
         return self._publish()
 
     def step(self, action: np.ndarray) -> Step:
         choice = self._checked(action)
-        before = self.now
-        state, outcome = tick(self.layout, before, choice, self.random)
+        state, outcome = self.engine.tick(self.now, choice, self.random)
         self._counted += (state.counts - self._before).sum(axis=0)
         self._steps += 1
         self._peaks = np.maximum(self._peaks, [outcome.rivalry.max(), outcome.avoid.max()])
@@ -197,24 +204,22 @@ class TownWorld:
         return action.reshape(self.towns, self.agents)
 
     def _publish(self) -> View:
-        utilities, near = utilities_of(self.now, self.layout), neighbours(self.now, self.layout)
-        self._mask = action_mask(self.now, self.layout, utilities, near[0], near[1])
-        obs = self._observe(self.now, utilities, near)
+        obs, self._mask = self._observe(self.now)
         return View(obs=obs, action_mask=self._mask.reshape(self.num_envs, -1))
 
-    def _observe(self, state: State, utilities: Any, near: Any) -> Arrays:
-        values = features(state, self.layout, utilities, near)
+    def _observe(self, state: State) -> tuple[Arrays, np.ndarray]:
+        values, mask = self.engine.view(state)
         n = self.num_envs
         obs: Arrays = {FEATURES: values.reshape(n, -1)}
         if self.maps is not None:
             obs[MAP] = self.maps.maps(state).reshape(n, *self.observation[MAP].shape)
         if self.central:
             obs[STATE] = np.repeat(values.reshape(self.towns, -1), self.agents, axis=0)
-        return obs
+        return obs, mask
 
     def _final_obs(self, state: State, ended: np.ndarray) -> Arrays:
         """Return the last observations, also of agents that have left: from their last position."""
         if np.count_nonzero(ended & ~state.present):
             state = state.copy()
             state.present[ended] = True
-        return self._observe(state, utilities_of(state, self.layout), neighbours(state, self.layout))
+        return self._observe(state)[0]

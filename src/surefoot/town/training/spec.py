@@ -7,9 +7,13 @@ from typing import Any
 
 from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.world import TownWorld
 from surefoot.town.worlds import PREFIX, env_maker
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
+
+# With 80 ticks per rollout a batch of 15,360 steps: larger ones leave too few updates in the budget of a run.
+STREAMS = 192
 
 
 def town_spec(
@@ -25,9 +29,10 @@ def town_spec(
 ) -> RunSpec:
     """Return the spec of a run: the preset for towns, then the scenario's settings, then `settings` under any names."""
     rules = scenario.training
-    count = towns or rules.towns
+    usual = rules.towns or max(1, STREAMS // len(scenario.agents))
+    count = towns or usual
     # With fewer towns more ticks per rollout, up to one episode, so that batches stay as large.
-    wanted = min(-(-rules.towns * rules.rollout_ticks // count), scenario.ticks)
+    wanted = min(-(-usual * rules.rollout_ticks // count), scenario.ticks)
     chosen: dict[str, Any] = {
         "envs": count * len(scenario.agents),
         "rollout_steps": rollout_ticks or max(rules.rollout_ticks, wanted),
@@ -50,4 +55,9 @@ def town_spec(
 
 def town_training(spec: RunSpec) -> Training:
     """Return the training of a town's spec: worlds, policy, collector and learner."""
-    return Training(spec, make=env_maker(spec.env, spec.env_kwargs))
+    make = env_maker(spec.env, spec.env_kwargs)
+    world = make(spec.ppo.envs)
+    assert isinstance(world, TownWorld)
+    # Towns that all start at midnight show one part of the day per update, and the policy forgets the others.
+    world.stagger = True
+    return Training(spec, make=make, world=world)

@@ -1,10 +1,15 @@
-"""Events as sentences, and a town as JSON values for a page."""
+"""Events as sentences, and the page that plays a film of a town."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from surefoot.town.scenarios.scenario import Scenario
+import numpy as np
+
+from surefoot.town.scenarios.scenario import NEEDS, PERTURBATIONS, Scenario
 from surefoot.town.sim.events import Happening
 from surefoot.town.sim.layout import Layout
 from surefoot.town.sim.state import SHIFT_STATES
@@ -57,26 +62,62 @@ def scene(layout: Layout) -> dict[str, Any]:
     }
 
 
-def frame_json(frame: Frame, layout: Layout) -> dict[str, Any]:
-    """Return one tick, for a page."""
+COLUMNS = ("x", "y", "here", *NEEDS, "using", "queued", "wallet", "shift", "rivalry", "score")
+"""Numbers of one agent in a shot; needs in percent, `using` and `queued` are objects or -1, `score` is the return so far."""
+GRAVE = frozenset({"queue_conflict", "shift_absent", "shift_late_start", "faint", "eviction", *PERTURBATIONS})
+"""Events that a page shows in bold."""
+
+
+def shots(frames: Iterable[Frame], layout: Layout) -> list[dict[str, Any]]:
+    """Return the ticks of a film, for a page."""
+    score, taken = np.zeros(layout.agents), list[dict[str, Any]]()
+    for frame in frames:
+        score += frame.reward
+        taken.append(_shot(frame, layout, score))
+    return taken
+
+
+def _shot(frame: Frame, layout: Layout, score: np.ndarray) -> dict[str, Any]:
     state = frame.state
-    people = [
-        {
-            "at": [int(state.cell[0, a]) % layout.width, int(state.cell[0, a]) // layout.width],
-            "here": bool(state.present[0, a]),
-            "needs": [round(float(x), 3) for x in state.needs[0, a]],
-            "using": int(state.using[0, a]),
-            "queued": int(state.queued[0, a]),
-            "rivalry": round(float(state.rivalry[0, a].max()), 3),
-            "wallet": round(float(state.wallet[0, a]), 2),
-            "shift": SHIFT_STATES[int(state.shift[0, a])] if layout.has_job[a] else "",
-        }
-        for a in range(layout.agents)
+    y, x = np.divmod(state.cell[0], layout.width)
+    table = [
+        x,
+        y,
+        state.present[0].astype(int),
+        *(100.0 * state.needs[0]).round().astype(int).T,
+        state.using[0],
+        state.queued[0],
+        state.wallet[0].round(2),
+        np.where(layout.has_job, state.shift[0], -1),
+        state.rivalry[0].max(axis=1).round(2),
+        score.round(2),
     ]
     return {
         "tick": frame.tick,
-        "people": people,
-        "users": [int(x) for x in state.user[0]],
+        "score": round(float(score.mean()), 3),
+        "people": [list(row) for row in zip(*(column.tolist() for column in table), strict=True)],
         "quarrels": [h.object for h in frame.happened if h.kind == "queue_conflict"],
-        "says": [sentence(h, layout.scenario) for h in frame.happened if h.kind != "use_done"],
+        "says": [
+            [sentence(h, layout.scenario), [a for a in (h.actor, h.other) if a >= 0], h.kind in GRAVE]
+            for h in frame.happened
+            if h.kind != "use_done"
+        ],
     }
+
+
+def film_page(layout: Layout, takes: Mapping[str, Iterable[Frame]]) -> str:
+    """Return a page that plays a town under one policy, or under several side by side.
+
+    Args:
+        layout: The town.
+        takes: The ticks of each policy, by its name.
+    """
+    film = {
+        "scene": scene(layout),
+        "columns": COLUMNS,
+        "shifts": SHIFT_STATES,
+        "takes": [{"title": title, "shots": shots(frames, layout)} for title, frames in takes.items()],
+    }
+    # A "</script>" in the text of an event would end the script element that contains the data.
+    text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
+    return Path(__file__).with_name("page.html").read_text("utf-8").replace("{{FILM}}", text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.lm.constitution.critique import Revision, says_something
+from surefoot.errors import DataError
+from surefoot.lm.constitution.critique import SHOTS, Revision, _after_examples, says_something
+from surefoot.lm.constitution.principles import Constitution
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,18 @@ def test_a_revision_must_score_higher_and_have_content(after, last, better):
     revision = Revision("prompt", "first", last, (), -1.0, after)
     assert revision.better is better
     assert revision.to_json()["kept"] is better
+
+
+def test_examples_are_earlier_turns_of_the_conversation():
+    rows = "".join(f"[question {i}, answer {i}], " for i in range(6))
+    text = f"principles: {{calm: {{description: should not shout, examples: [{rows}]}}}}"
+    (principle,) = Constitution.parse(text, "x.yaml").principles
+    talk = list(_after_examples(principle, "And you?", 3))
+    assert [turn["role"] for turn in talk] == ["user", "assistant"] * SHOTS + ["user"]
+    assert talk[-1]["content"] == "And you?"
+    shown = {(talk[i]["content"], talk[i + 1]["content"]) for i in range(0, 2 * SHOTS, 2)}
+    assert len(shown) == SHOTS
+    assert shown <= set(principle.examples)
+    assert talk == list(_after_examples(principle, "And you?", 3))
+    with pytest.raises(DataError, match="examples must be a list of"):
+        Constitution.parse("principles: {calm: {description: should not shout, examples: [one]}}", "x.yaml")

@@ -47,3 +47,10 @@ def test_finished_stages_are_read_and_not_run(tmp_path, config):
     (tmp_path / "run" / "stages.json").write_text('["revise"]')
     (tmp_path / "run" / "revise.json").write_text('{"prompts": 2}')
     assert pipeline.run(only=["revise"]) == {"revise": {"prompts": 2}}
+
+
+def test_dpo_replaces_reward_model_and_ppo(tmp_path, config):
+    pipeline = Pipeline(dataclasses.replace(config, algorithm="dpo"), tmp_path / "run")
+    assert pipeline.stages == ("revise", "sft", "preferences", "dpo", "evaluate")
+    with pytest.raises(ConfigError, match="there is no stage 'ppo'"):
+        pipeline.run(only=["ppo"])

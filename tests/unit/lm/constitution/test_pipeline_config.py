@@ -25,7 +25,8 @@ def test_paths_are_relative_to_the_file(tmp_path):
         ("[1]", "must be a mapping"),
         ("{model: m, prompts: p}", "has no held_out"),
         ("{model: m, prompts: p, held_out: h, colour: red}", "has 'colour'"),
-        ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules, model or classifier"),
+        ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules, model, classifier or"),
+        ("{model: m, prompts: p, held_out: h, algorithm: sac}", "algorithm is 'sac'; it must be ppo or dpo"),
         ("{model: [", "cannot read"),
     ],
 )

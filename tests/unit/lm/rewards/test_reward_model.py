@@ -36,6 +36,34 @@ def test_the_last_token_is_found_on_either_side(mask):
     assert last_token(states, torch.tensor(mask)).flatten().tolist() == expected
 
 
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+def test_pooling_averages_over_the_tokens_that_are_not_padding(pooling):
+    model = RewardModel(tiny(vocabulary=VOCABULARY), pooling=pooling).eval()
+    ids, mask = torch.tensor([[5, 6, 7, 0]]), torch.tensor([[1, 1, 1, 0]])
+    states = model.trunk(input_ids=ids, attention_mask=mask).last_hidden_state[0, :3]
+    if model.query is not None:
+        with torch.no_grad():
+            model.query[:] = torch.randn(len(model.query))
+        expected = (states @ model.query).softmax(0) @ states
+    else:
+        expected = states.sum(0) / 3
+    assert torch.allclose(model.features(ids, mask)[0], expected, atol=1e-5)
+
+
+def test_adapters_on_the_trunk_learn_and_its_weights_stay():
+    model = RewardModel(tiny(vocabulary=VOCABULARY), frozen=True, rank=2, pooling="attention")
+    assert not model.frozen, "features of a trunk that learns must not be computed once"
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    train_reward_model(model, PAIRS[:12], speech(), epochs=1, lr=1e-2)
+    moved = {name for name, x in model.state_dict().items() if not torch.equal(x, before[name])}
+    trained = {name for name, p in model.named_parameters() if p.requires_grad}
+    # B of an adapter starts at 0, so that A has no gradient in the first step and moves after it.
+    assert {name for name in moved if name.startswith("trunk.")} == {n for n in trained if n.startswith("trunk.")}
+    assert "query" in moved
+    with pytest.raises(ConfigError, match="pooling is 'max'; it must be last, mean, attention"):
+        RewardModel(tiny(vocabulary=VOCABULARY), pooling="max")
+
+
 def test_padding_does_not_change_a_score():
     model = RewardModel(tiny(vocabulary=VOCABULARY)).eval()
     ids, mask = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.int64)

@@ -60,3 +60,14 @@ def test_an_empty_response_has_features_too(features):
 def test_what_is_no_encoder_is_one_sentence(tmp_path):
     with pytest.raises(ConfigError, match="no encoder at"):
         TextFeatures(tmp_path)
+
+
+def test_peaks_are_the_highest_states_of_the_tokens(features):
+    texts = ["sun", "a much longer text about the sun"]
+    both = features.states(texts, peaks=True)
+    plain = features.states(texts)
+    layers = plain.shape[1]
+    assert torch.allclose(both[:, :layers], plain)
+    ids = features.tokenizer(texts[:1], return_tensors="pt")
+    hidden = features.encoder(**ids, output_hidden_states=True).hidden_states[-1][0]
+    assert torch.allclose(both[0, -1], hidden.amax(0), atol=1e-5), "padding of the shorter text is no token"

@@ -32,6 +32,20 @@ def test_a_version_has_the_weights_and_not_the_log(tmp_path):
     assert (len(chooser.log), len(learner.log)) == (0, 12)
 
 
+def test_a_version_has_what_a_client_needs_to_evaluate_it(tmp_path):
+    async def story(service):
+        serving = await learned(service)
+        return snapshot(serving)["weights"], serving
+
+    weights, serving = run(tmp_path, story)
+    options = serving.agent.options
+    assert weights["descriptions"].shape == (len(options), serving.config.embedding_size)
+    assert weights["present"].tolist() == [1.0] * len(options)
+    # Sharpness, relative, mean and deviation of cosines, length, "none", sharpness and floor of the draw.
+    assert weights["settings"].shape == (8,)
+    assert weights["settings"][-2:] == pytest.approx([80.0, 0.02])
+
+
 def test_outcomes_that_were_deleted_are_not_replayed(tmp_path):
     async def story(service):
         serving = await learned(service)

@@ -35,7 +35,7 @@ agents:
         ("grid: [5, 5]", "grid: [5, 5]\nobservations: hybrd", 4, "did you mean 'hybrid'"),
         ("grid: [5, 5]", "grid: [5, 5", 4, "invalid YAML"),
         ("grid: [5, 5]", "grid: [5, 5]\nwalls: ['#']", 4, "5 high"),
-        ("grid: [5, 5]", "grid: [5, 5]\njobs: {a: {start: 9, end: 3, location: shower_1}}", 4, "start before it ends"),
+        ("grid: [5, 5]", "grid: [5, 5]\njobs: {a: {start: 9, end: 9, location: shower_1}}", 4, "9 to 9; both must"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, says: str) -> None:

@@ -42,3 +42,21 @@ def test_an_agent_that_misses_too_many_shifts_is_evicted_and_replaced(small_town
     town.go(WAIT, WAIT)
     town.go(WAIT, WAIT)
     assert spawn_due_agents(town.layout, town.state, town.rng).present.all()
+
+
+def test_a_shift_over_midnight_is_one_shift(small_town) -> None:
+    night = small_town.WORK.replace("start: 2, end: 20", "start: 30, end: 5").replace("ticks: 40\nt", "ticks: 120\nt")
+    town = small_town(night)
+    for _ in range(30):
+        town.go(WAIT, WAIT)
+    # The night before the first day is nobody's shift.
+    assert town.state.shift_ticks[0].tolist() == [0, 0]
+    assert town.state.withheld[0].tolist() == [0.0, 0.0]
+    for _ in range(15):
+        town.go(WAIT, WAIT)
+    assert town.state.shift_ticks[0].tolist() == [15, 15]
+    assert town.state.punctual_ticks[0].tolist() == [15, 0]
+    assert town.state.wages[0].tolist() == pytest.approx([1.5, 0.0])
+    assert town.state.absences[0].tolist() == [0, 1]
+    town.go(WAIT, WAIT)
+    assert town.state.shift_ticks[0].tolist() == [15, 15]

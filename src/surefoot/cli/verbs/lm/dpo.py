@@ -29,7 +29,7 @@ class DPOArgs:
     """A directory, a Hugging Face name, or smollm2 after `surefoot lm get smollm2`."""
     pairs: Path | None = None
     """File with prompt, chosen, rejected (and margin): .jsonl, .csv or .parquet; also the format of hh-rlhf, and gzip."""
-    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
+    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
     """Scores answers to --judge-prompts for validation only, as in `surefoot lm ppo`."""
     judge_prompts: Path | None = None
     """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from surefoot.cli.options import user_object
 from surefoot.cli.usage import Usage
+from surefoot.cli.verbs.lm.progress import find_scorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +31,10 @@ class LMEvalArgs:
     """Run or model to compare with it."""
     prompts: Path
     """File of prompts: .txt, .jsonl, .csv or .parquet."""
-    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
-    """Scores answers, as in `surefoot lm ppo`: a function, or a directory of `surefoot lm reward`."""
-    page: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
+    """Scores answers, as in `surefoot lm ppo`: a function, a directory of `surefoot lm reward`, or [MODEL@]URL of an
+    OpenAI-compatible server."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Also write the answers side by side to this HTML file."""
     tokens: int = 64
     """Maximum number of tokens of an answer."""
@@ -43,7 +44,6 @@ class LMEvalArgs:
         from surefoot.errors import RunNotFound
         from surefoot.lm.data import read_rows
         from surefoot.lm.evaluation import answers, by_judge, by_person, win_rate, write_page
-        from surefoot.lm.load_run import load_reward
         from surefoot.lm.rewards.rewards import as_rewards
         from surefoot.lm.rewards.text_reward import TextReward
         from surefoot.train.rundir.rundir import RunDir, find_run, runs_root
@@ -53,7 +53,7 @@ class LMEvalArgs:
         rows = read_rows(self.prompts)
         scorer = None
         if self.judge is not None:
-            scorer = load_reward(self.judge) if Path(self.judge).is_dir() else user_object(self.judge, "--judge")
+            scorer = find_scorer(self.judge, "--judge")
             if Path(self.judge).is_dir() and not isinstance(scorer, TextReward):
                 raise Usage(
                     f"{self.judge} reads the tokens of its own model; make one that reads text with --model minilm"
@@ -70,8 +70,8 @@ class LMEvalArgs:
             numbers.append(measured)
         wins = by_judge(judge, *sides) if judge is not None else by_person(_ask, *sides)
         result = win_rate(wins) | {"models": names, "measured": numbers}
-        if self.page is not None:
-            write_page(self.page, names, sides, wins, result)
+        if self.out is not None:
+            write_page(self.out, names, sides, wins, result)
         if self.as_json:
             print(json.dumps(result))
             return 0

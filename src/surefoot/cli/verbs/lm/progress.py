@@ -36,13 +36,14 @@ def pick_device(name: str) -> str:
     return name
 
 
-def find_scorer(name: str, option: str, backbone: Backbone, model: str) -> Any:
-    """Return the reward or judge of a command line: a directory of `surefoot lm reward`, or MODULE:FUNCTION."""
+def find_scorer(name: str, option: str, backbone: Backbone | None = None, model: str = "") -> Any:
+    """Return the reward or judge of a command line: a directory of `surefoot lm reward`, [MODEL@]URL, or MODULE:FUNCTION."""
     from surefoot.lm.load_run import load_reward
+    from surefoot.lm.rewards.url_judge import UrlJudge
 
     if Path(name).is_dir():
         return load_reward(name, beside=backbone, beside_name=model)
-    return user_object(name, option)
+    return UrlJudge(name) if "://" in name else user_object(name, option)
 
 
 def train(
@@ -55,6 +56,7 @@ def train(
     as_json: bool = False,
 ) -> int:
     """Create or resume a run on disk, train to its end or to Ctrl-C, and print a line per step."""
+    from surefoot.cli.dashboard.screen import can_draw
     from surefoot.cli.drive import open_mirrors
     from surefoot.lm.dpo import DPOTraining
     from surefoot.lm.run import create, resume
@@ -78,7 +80,10 @@ def train(
         )
     try:
         with GentleStop() as gentle:
-            _steps(run, gentle, as_json)
+            if as_json or not can_draw(sys.stdout):
+                _steps(run, gentle, as_json)
+            else:
+                _live(run, gentle)
     except BaseException as why:
         run.close("interrupted" if isinstance(why, KeyboardInterrupt) else "error", f"{type(why).__name__}: {why}")
         # A run that failed in its first step has nothing to look at or to continue.
@@ -111,6 +116,37 @@ def _steps(run: LMRun, gentle: Any, as_json: bool) -> None:
             print(f"    “{_short(sample.prompt)}” → “{_short(shown, 140)}” ({sample.score:.3g})")
 
 
+def _live(run: LMRun, gentle: Any) -> None:
+    """Train behind the dashboard."""
+    from rich.console import Console
+
+    from surefoot.cli.dashboard.language import LanguageHeader, LanguageHistory, LanguageMoment
+    from surefoot.cli.dashboard.language import language_closing as closing
+    from surefoot.cli.dashboard.language import language_frame as frame
+    from surefoot.cli.dashboard.screen import LiveScreen
+
+    training, header = run.training, run.directory.read_header()
+    screen = LiveScreen(Console(highlight=False), make=LanguageHistory, draw=frame, finish=closing)
+    screen.open(
+        LanguageHeader(
+            model=header["spec"]["model"],
+            algorithm=training.config.algorithm,
+            run_dir=str(run.directory.path),
+            steps=training.config.steps,
+            resume=header["resume"],
+            limits={name: getattr(training.config, name) for name in ("kl_budget", *_LIMITS)},
+        )
+    )
+    began, ending = time.perf_counter(), "stopped"
+    try:
+        for step, notes in run.steps(lambda: gentle.requested):
+            screen.show(LanguageMoment(step, notes, time.perf_counter() - began))
+        ending = "finished" if training.finished else "interrupted"
+    finally:
+        screen.close(ending)
+
+
+_LIMITS = ("nll_limit", "repetition_limit", "refusal_limit")
 # (metric, label, format) of the numbers of a step that are printed, if it has them.
 _PARTS: Sequence[tuple[str, str, str]] = (
     ("score", "score", "8.3f"),

@@ -184,11 +184,11 @@ class ConstitutionArgs:
         return 1 if result["any_flagged"] else 0
 
     def _pipeline(self, config: Path) -> int:
-        from surefoot.lm.constitution.pipeline import STAGES, Pipeline, PipelineConfig
+        from surefoot.lm.constitution.pipeline import Pipeline, PipelineConfig
 
         directory = self.out or config.with_suffix("")
         pipeline = Pipeline(PipelineConfig.read(config), directory, say=(lambda line: None) if self.as_json else print)
-        results = pipeline.run(only=self.only or STAGES)
+        results = pipeline.run(only=self.only)
         if self.as_json:
             print(json.dumps(results))
         elif "evaluate" in results:

@@ -41,10 +41,11 @@ class PPOArgs:
     """A directory, a Hugging Face name, or smollm2 after `surefoot lm get smollm2`."""
     prompts: Path | None = None
     """File of prompts: .txt, .jsonl, .csv or .parquet, with plain text or chat messages."""
-    reward: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
-    """Reward: a directory of `surefoot lm reward`, or a function whose parameters are named after what it receives: prompt,
-    response, conversation (all messages), row (all columns of the file), or the plurals for the whole batch."""
-    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
+    reward: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
+    """Reward: a directory of `surefoot lm reward`; a function whose parameters are named after what it receives: prompt,
+    response, conversation (all messages), row (all columns of the file), or the plurals for the whole batch; or
+    [MODEL@]URL of an OpenAI-compatible server, which returns a score from 0 to 10."""
+    judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
     """Like --reward, for validation on --judge-prompts only. The run stops when its scores get worse."""
     judge_prompts: Path | None = None
     """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 import time
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from surefoot.errors import RunNotFound
 if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop
 
+BEHAVIOURS = ("script", "random", "idle")
 Subject = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN|SCENARIO")]
 SYMBOLS = {
     "shower": "w",
@@ -149,15 +149,21 @@ def _does(loop: SimulationLoop, frame: Frame, agent: int) -> str:
 class TownFilmArgs:
     """Save a film of a town as a GIF, an MP4, or a page that any browser plays.
 
-    surefoot town film queues -o queues.html
+        surefoot town film queues -o queues.html
+        surefoot town film queues --policy script -o both.html
+        surefoot town film queue_conflict --policy script --policy random -o both.html
+
+    A page shows the map, needs, money, queues, scores and events, follows an agent, and shows two policies side by side
+    in the same town.
     """
 
     subject: Subject
     """A run of `surefoot town train`, or a scenario."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("town.html")
     """File to write: .html, .gif or .mp4."""
-    policy: str = "script"
-    """Behavior of the agents of a scenario: script, random or idle."""
+    policy: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """script, random, idle or a run; pass it twice for two policies side by side. A run's own policy is always shown
+    (default for a scenario: script)."""
     ticks: int | None = None
     """Duration (default: one episode)."""
     fps: int = 8
@@ -170,15 +176,46 @@ class TownFilmArgs:
         if self.out.suffix not in (".html", ".gif", ".mp4"):
             raise Usage(f"{self.out} has an unknown extension; use .html, .gif or .mp4")
         at_least_one(ticks=self.ticks, fps=self.fps)
-        loop = open_loop(self.subject, self.policy, self.seed, self.stochastic)
+        loops = self._loops()
+        if len(loops) > (2 if self.out.suffix == ".html" else 1):
+            most = (
+                "a page shows two policies" if self.out.suffix == ".html" else "only a page (.html) shows two policies"
+            )
+            raise Usage(f"there are {len(loops)} policies ({', '.join(loops)}); {most}")
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        ticks = self.ticks or loop.world.scenario.ticks
+        first = next(iter(loops.values()))
+        ticks = self.ticks or first.world.scenario.ticks
         if self.out.suffix == ".html":
-            self._write_page(loop, ticks)
+            from surefoot.town.view.story import film_page
+
+            films = {name: loop.run(ticks) for name, loop in loops.items()}
+            self.out.write_text(film_page(first.world.layout, films), encoding="utf-8")
         else:
-            self._write_film(loop, ticks)
+            self._write_film(first, ticks)
         print(f"{self.out}: {self.out.stat().st_size / 1e3:,.0f} kB")
         return 0
+
+    def _loops(self) -> dict[str, SimulationLoop]:
+        """Return a simulation per policy, all with the same town and seed, by the name that the page shows."""
+        from surefoot.town.scenarios.scenario import shipped
+
+        if self.subject in shipped() or self.subject.endswith((".yaml", ".yml")):
+            loops: dict[str, SimulationLoop] = {}
+            scenario = load(self.subject)
+        else:
+            loops = {self.subject: open_loop(self.subject, "script", self.seed, self.stochastic)}
+            scenario = loops[self.subject].world.scenario
+        seed = next(iter(loops.values())).seed if loops else self.seed
+        for name in self.policy or (() if loops else ("script",)):
+            if name in BEHAVIOURS:
+                from surefoot.town.sim.town_loop import SimulationLoop
+
+                loops[name] = SimulationLoop(scenario, name, seed=seed)
+                continue
+            loops[name] = open_loop(name, "script", scenario.seed if seed is None else seed, self.stochastic)
+            if loops[name].world.scenario != scenario:
+                raise Usage(f"{name} is not a run in the town {scenario.name}; side by side needs the same town")
+        return loops
 
     def _write_film(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.errors import EnvError
@@ -199,17 +236,6 @@ class TownFilmArgs:
                 'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html work without it'
             ) from why
         imageio.mimwrite(self.out, pictures(), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
-
-    def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.town.view import story
-        from surefoot.town.view.story import frame_json, scene
-
-        layout = loop.world.layout
-        film = {"scene": scene(layout), "shots": [frame_json(frame, layout) for frame in loop.run(ticks)]}
-        # A "</script>" in the text of an event would end the script element that contains the data.
-        text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
-        page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")
-        self.out.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
 
 
 def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool) -> SimulationLoop:

@@ -32,10 +32,10 @@ WORDS = ["lm", "eval", "one", "one", "--prompts", "p.txt", "--tokens", "6"]
 
 
 def test_a_model_ties_with_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*WORDS, "--judge", "tie_judges:vowels", "--page", "side.html"]) == 0
+    assert main([*WORDS, "--judge", "tie_judges:vowels", "-o", "side.html"]) == 0
     assert "2 ties" in capsys.readouterr().out
     assert "hello" in (place / "side.html").read_text()
-    assert main([*WORDS, "--judge", "tie_judges:vowels", "--json"]) == 0
+    assert main([*WORDS, "--judge", "tie_judges:vowels", "--page", "side.html", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ties"] == 2
 
 
