@@ -103,6 +103,7 @@ SCRIPTS = [
     Script(
         "Farama-Foundation/ViZDoom",
         "examples/python/learning_stable_baselines3.py",
+        "--env VizdoomBasic-v1",
         smaller={"N_ENVS = 8": "N_ENVS = 2"},
     ),
     Script("Stable-Baselines-Team/rl-colab-notebooks", "stable_baselines_getting_started.ipynb"),

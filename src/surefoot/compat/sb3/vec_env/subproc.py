@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
@@ -85,6 +87,13 @@ def serve(remote: Any, parent: Any, make: CloudpickleWrapper[Any]) -> None:
     remote.close()
 
 
+def hang_up(remotes: Sequence[Any]) -> None:
+    """Tell processes to end, without waiting for them."""
+    for remote in remotes:
+        with suppress(OSError):
+            remote.send(("close", ()))
+
+
 class SubprocVecEnv(VecEnv):
     """One process per env; faster than `DummyVecEnv` if a step takes longer than about 1 ms."""
 
@@ -103,6 +112,8 @@ class SubprocVecEnv(VecEnv):
             process.start()
             self.processes.append(process)
             work_remote.close()
+        # Also at the end of the program: SDL catches the signal that would end a process with a window, and the exit would wait.
+        self._forgotten = weakref.finalize(self, hang_up, self.remotes)
         self._pending = [0] * len(pipes)
         """Answers that each process still has to send; more than 0 after a `KeyboardInterrupt`."""
         observation, action = (self._ask([0], "get", f"{name}_space")[0] for name in ("observation", "action"))
@@ -136,6 +147,7 @@ class SubprocVecEnv(VecEnv):
         if self.closed:
             return
         self.closed = True
+        self._forgotten.detach()
         for i, remote in enumerate(self.remotes):
             try:
                 while self._pending[i]:

@@ -21,3 +21,13 @@ def test_processes_return_what_one_process_returns():
     many.step_async([0, 0])
     assert many.get_attr("length") == [4, 4]
     many.close()
+
+
+def test_processes_are_told_to_end_at_the_exit_of_a_program_that_does_not_close_them():
+    env = SubprocVecEnv([CountingEnv], start_method="fork")
+    assert env._forgotten.alive
+    assert env._forgotten.atexit
+    env._forgotten()
+    env.processes[0].join(timeout=20)
+    assert env.processes[0].exitcode == 0
+    env.close()
