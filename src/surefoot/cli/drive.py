@@ -67,6 +67,8 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     if recovering.run.recorder.path is not None:
         write_report(recovering.run.directory.path, recovering.run.directory.report)
     screen.close(ending)
+    for verdict in recovering.verdicts:
+        print(f"doctor: {verdict}")
     return 1 if recovering.stop_reason else 0
 
 
@@ -168,7 +170,9 @@ def print_longer(spec: RunSpec) -> None:
     trained = -(-asked // rollout) * rollout
     if trained > 1.1 * asked:
         size = f"a rollout is {spec.ppo.envs} envs × {spec.ppo.rollout_steps:,} steps"
-        message = f"this run trains {trained:,} steps instead of {asked:,}: {size}; --set n_steps=N makes it shorter"
+        message = (
+            f"this run trains {trained:,} steps instead of {asked:,}: {size}; --set rollout_steps=N makes it shorter"
+        )
         print(message, file=sys.stderr)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import tyro
 
-from surefoot.cli.usage import Usage
+from surefoot.cli.usage import Usage, as_usage
 
 if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
@@ -119,14 +120,32 @@ def options_from(kind: type[T], values: Mapping[str, str], option: str) -> T:
     from surefoot.data.knobs import require_known
     from surefoot.errors import ConfigError
 
-    known = [field.name for field in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+    types = typing.get_type_hints(kind)
+    converted: dict[str, Any] = {}
     try:
-        require_known(values, known, {})
-        return msgspec.convert(
-            {key: None if text == "none" else text for key, text in values.items()}, kind, strict=False
-        )
-    except (ConfigError, msgspec.ValidationError) as why:
-        raise Usage(f"{option}: {why}; the keys are {', '.join(known)}") from why
+        require_known(values, list(types), {})
+    except ConfigError as why:
+        raise Usage(f"{option}: {why}; the keys are {', '.join(types)}") from why
+    for key, text in values.items():
+        try:
+            converted[key] = msgspec.convert(None if text == "none" else text, types[key], strict=False)
+        except msgspec.ValidationError as why:
+            raise Usage(f"{option} {key}={text}: {key} must be {_in_words(types[key])}") from why
+    with as_usage():
+        return kind(**converted)
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
+
+
+def _in_words(kind: Any) -> str:
+    """Return the values that a type allows: "a whole number or none", "one of tpe, random"."""
+    if kind in _WORDS:
+        return _WORDS[kind]
+    parts = typing.get_args(kind)
+    if typing.get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, parts))}"
+    return " or ".join(map(_in_words, parts)) if parts else str(kind)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

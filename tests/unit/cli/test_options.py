@@ -32,11 +32,17 @@ def test_texts_become_the_types_of_the_fields() -> None:
     assert options_from(Options, {"count": "none"}, "--set").count is None
 
 
-@pytest.mark.parametrize(("key", "text", "message"), [("rat", "1", "did you mean rate"), ("count", "x", "int")])
-def test_a_wrong_key_or_value_is_named_with_the_keys_there_are(key: str, text: str, message: str) -> None:
-    with pytest.raises(Usage, match=message) as caught:
-        options_from(Options, {key: text}, "--set")
-    assert "the keys are rate, count, fast" in str(caught.value)
+def test_a_wrong_key_is_answered_with_the_keys_there_are() -> None:
+    with pytest.raises(Usage, match="did you mean rate.*the keys are rate, count, fast"):
+        options_from(Options, {"rat": "1"}, "--set")
+
+
+@pytest.mark.parametrize(
+    ("key", "allowed"), [("count", "a whole number or none"), ("rate", "a number"), ("fast", "true or false")]
+)
+def test_a_wrong_value_is_answered_with_what_is_allowed(key: str, allowed: str) -> None:
+    with pytest.raises(Usage, match=f"^--set {key}=x: {key} must be {allowed}$"):
+        options_from(Options, {key: "x"}, "--set")
 
 
 def test_settings_are_divided_between_a_verb_and_ppo() -> None:

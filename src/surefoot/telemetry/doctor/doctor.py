@@ -123,9 +123,13 @@ def patch_for(patch: Mapping[str, Any], history: MetricHistory) -> dict[str, Any
     """Return the settings to change, as values: `times` multiplies the run's value; unchanged settings are left out."""
     values: dict[str, Any] = {}
     for knob, target in patch.items():
-        # The value at the start: under a schedule, the one of now would be multiplied by the schedule twice.
-        start = history.first(knob)
-        current: Any = history.knob(knob) if math.isnan(start) else start
+        # Under a schedule, its start: the value of now would be multiplied by the schedule twice. Not the first one of the
+        # record either: a resumed run may have other settings than it began with.
+        current: Any = history.knob(knob)
+        if isinstance(current, dict):
+            current = cast(dict[str, Any], current).get("start")
+        if current is None and not math.isnan(history.first(knob)):
+            current = history.first(knob)  # the log of another library, without settings
         if isinstance(target, dict):
             plan = cast(dict[str, float], target)
             if not isinstance(current, int | float) or isinstance(current, bool):

@@ -91,6 +91,31 @@ def test_with_act_the_run_returns_to_a_checkpoint_and_resumes_with_the_patch(dir
     assert events[-1].data["finding"]["rule"] == recovering.recoveries[-1].finding.rule
 
 
+def test_a_finding_before_the_first_checkpoint_finds_one(directory):
+    recovering = RecoveringRun(a_run(directory, lr=1.0, steps=3_000), act=True)
+    list(recovering.moments())
+    recovering.run.close("finished")
+    assert recovering.recoveries[0].back_to == 0
+
+
+@pytest.mark.parametrize(("scores", "lr", "word"), [((10.0, 20.0), 1e-4, "kept"), ((20.0, 10.0), 0.5, "undone")])
+def test_a_change_that_did_not_help_is_taken_back(directory, monkeypatch, scores, lr, word):
+    run = a_run(directory, steps=2_000, lr=0.5)
+    run.attending = None
+    findings = [[], [a_finding(since_update=2)]]
+    scores = iter(scores)
+    monkeypatch.setattr("surefoot.train.diagnose.auto_recover.score", lambda run: next(scores))
+    monkeypatch.setattr(type(run), "_examine", lambda self: tuple(findings.pop(0)) if findings else ())
+    recovering = RecoveringRun(run, act=True)
+    list(recovering.moments())
+    recovering.run.close("finished")
+    assert recovering.run.training.finished
+    assert recovering.run.spec.ppo.lr == lr
+    assert len(recovering.recoveries) == 1
+    assert recovering.verdicts[0].startswith("--set lr=0.0001: score ")
+    assert recovering.verdicts[0].endswith(word)
+
+
 def test_a_diverged_run_recovers_too(directory, monkeypatch):
     run = a_run(directory, steps=2_000)
     run.save()
