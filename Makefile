@@ -138,6 +138,7 @@ bench-record: setup  ## what the record costs a run, how fast it is validated, h
 
 bench-doctor: setup  ## faults put into runs on purpose: which of them the doctor finds and names, and what it says of healthy runs
 	$(BIN)/python benchmarks/doctor.py $(ARGS)
+	$(BIN)/python benchmarks/doctor_act.py --seeds 2
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

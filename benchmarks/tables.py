@@ -270,6 +270,16 @@ def doctor() -> str:
     return "\n".join([*rows, "", f"`{results['command']}`"])
 
 
+def doctor_act() -> str:
+    from doctor_act import STEPS, WRONG, judge  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    harmed = [rescued for _, harm, rescued in judge(read("doctor_act.json")) if harm]
+    return (
+        f"Of {len(harmed)} runs that one wrong setting spoiled ({len(WRONG)} settings, {len(STEPS)} environments), "
+        f"{sum(harmed)} won back at least half of the loss (`python benchmarks/doctor_act.py --seeds 2`)."
+    )
+
+
 def doctor_faults() -> str:
     results = read("doctor.json")
     if results is None:
@@ -599,6 +609,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "resume-table": survival,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
+    "doctor-act": doctor_act,
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,

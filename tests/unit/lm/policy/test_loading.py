@@ -28,7 +28,7 @@ def test_a_folder_is_loaded_with_what_learns(saved):
 
 
 def test_a_name_that_is_nowhere_is_one_sentence(tmp_path):
-    with pytest.raises(ConfigError, match="no causal language model at .*nowhere"):
+    with pytest.raises(ConfigError, match="there is no folder .*nowhere; pass a folder"):
         load_backbone(tmp_path / "nowhere", LMConfig(dtype="float32"))
 
 
