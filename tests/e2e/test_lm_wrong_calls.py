@@ -140,7 +140,7 @@ CALLS = [
     (["lm", "constitution", "run", "unknown.yaml"], "unknown.yaml has 'rouds'"),
     (["lm", "constitution", "run", "nomodel.yaml"], "has no model"),
     (["lm", "constitution", "run", "broken.yaml"], "cannot read broken.yaml"),
-    (["lm", "constitution", "run", "judge.yaml"], "it must be rules, model or classifier"),
+    (["lm", "constitution", "run", "judge.yaml"], "it must be rules, model, classifier or [MODEL@]URL"),
     (["lm", "constitution", "run", "cai.yaml"], "prompts are in both files"),
 ]
 

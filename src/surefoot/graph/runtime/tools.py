@@ -225,6 +225,8 @@ class ToolTrainerNode(RuntimeNode):
     """Reports rewards to the agent, which learns from each of them."""
 
     normalize_rewards = False
+    learner = None
+    """None: the agent learns, not PPO's learner, which trainers of other loops have."""
 
     def setup(self) -> None:
         self.agent: Agent | None = None

@@ -143,7 +143,9 @@ class Keeper:
 
     def save(self, trainer: Trains, engine: Interpreter) -> None:
         """Save a checkpoint, unless nothing was learned since the last one or a node cannot be restored."""
-        if trainer.learner is None or engine.ticks == self.saved_at or why_not(engine) is not None:
+        if trainer.learner is None and not trainer.updates:
+            return
+        if engine.ticks == self.saved_at or why_not(engine) is not None:
             return
         reason = why_inexact(engine)
         meta = {"exact": reason is None, "why": reason or ""}
