@@ -1,12 +1,13 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 16] [--fluency 0.05] [--reward minilm] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 import common
@@ -30,6 +31,12 @@ from surefoot.lm.sft import nll
 from surefoot.lm.training import LMStep, LMTraining
 
 ASK = "Write one sentence of a film review. It begins with: {}"
+
+
+def own_words(ask: str, text: str) -> list[str]:
+    """Return the words of an answer without the opening that was asked for."""
+    opening, words = (re.findall(r"\w+", x.lower()) for x in (ask.removeprefix(ASK.format("")), text))
+    return words[len(opening) :] if words[: len(opening)] == opening else words
 
 
 def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str) -> dict[str, Any]:
@@ -63,6 +70,7 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
+        """Measure the policy on the held-out openings, two answers each, with the same random numbers every time."""
         prompts = [speech.prompt(p) for p in held * 2]
         generator = torch.Generator().manual_seed(1234)
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
@@ -73,6 +81,8 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
             "classifier": classify(texts),
             "vader": vader(texts),
             "distinct_2": distinct([r.tokens for r in made[: len(held)]]),
+            # A request says how the sentence begins, so that a copied opening is obedience and what follows is the writing.
+            "own_distinct_2": distinct([own_words(p, t) for p, t in zip(held, texts, strict=False)]),
             "nll": float(unlikely.mean()),
             "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
             "readable": float(readable(texts).mean()),
@@ -98,6 +108,7 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
         "kl": after["kl"],
         "best_step": training.guards.best_step,
         "distinct_2": [before["distinct_2"], after["distinct_2"]],
+        "own_distinct_2": [before["own_distinct_2"], after["own_distinct_2"]],
         "nll": [before["nll"], after["nll"]],
         "readable": [before["readable"], after["readable"]],
         "readable_accuracy": readable.fit.accuracy,
@@ -112,16 +123,16 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--fluency", type=float, default=0.05, help="weight of the reference's log-prob in the score")
-    parser.add_argument("--beta", type=float, default=0.04)
-    parser.add_argument("--reward", choices=("head", "minilm"), default="head", help="head: on SmolLM2's last token")
+    parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--beta", type=float, default=0.025)
+    parser.add_argument("--reward", choices=("head", "minilm"), default="minilm", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
-    for seed in range(args.seeds):
+    for seed in args.seeds:
         key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + ("" if args.reward == "head" else " minilm")
         made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward))
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))

@@ -67,16 +67,50 @@ def reward() -> str:
     return table("| model | folds | accuracy over 5 folds [95 %] | calibration error | ≥ 0.646, above TF-IDF |", rows)
 
 
+PARTS = {"fourth_test": "fourth", "third_test": "third", "second_test": "second", "test": "first"}
+
+
+def pooled(parts: list[dict[str, float]]) -> dict[str, float]:
+    """The same numbers over several test parts."""
+    found = sum(made["recall"] * made["breaches"] for made in parts)
+    flagged = sum(made["recall"] * made["breaches"] / made["precision"] if made["precision"] else 0.0 for made in parts)
+    breaches = sum(made["breaches"] for made in parts)
+    return {"precision": found / max(flagged, 1.0), "recall": found / breaches, "breaches": breaches}
+
+
 def principles() -> str:
     results = read("principles")
+    parts = {name: (results[key], results[f"{key} rules"]) for key, name in PARTS.items() if key in results}
+    names = [name for name in results.get("test", {}) if name != "cpu_seconds"]
+    if len(parts) == len(PARTS):
+        parts["all"] = tuple({n: pooled([part[i][n] for part in parts.values()]) for n in names} for i in (0, 1))  # pyright: ignore[reportArgumentType]
     rows = [
-        f"| {name.replace('_', ' ')} | {made['breaches']:.0f} | **{made['precision']:.2f}** | **{made['recall']:.2f}** | "
-        f"{results['rules'][name]['precision']:.2f} | {results['rules'][name]['recall']:.2f} | "
-        f"{met(made['precision'] >= 0.9 and made['recall'] >= 0.8)} |"
-        for name, made in results["classifier"].items()
-        if name != "cpu_seconds"
+        f"| {part} | {name.replace('_', ' ')} | {made[name]['breaches']:.0f} | **{made[name]['precision']:.2f}** | "
+        f"**{made[name]['recall']:.2f}** | {rules[name]['precision']:.2f} | {rules[name]['recall']:.2f} | "
+        f"{met(made[name]['precision'] >= 0.9 and made[name]['recall'] >= 0.8)} |"
+        for part, (made, rules) in parts.items()
+        for name in names
     ]
-    return table("| principle | breaches | precision | recall | rules: precision | recall | ≥ 0.9 and ≥ 0.8 |", rows)
+    return table(
+        "| test | principle | breaches | precision | recall | rules: precision | recall | ≥ 0.9 and ≥ 0.8 |", rows
+    )
+
+
+def principles_hh() -> str:
+    results = read("principles")
+    found = [hit for name, hit in results.get("flagrant", {}).items() if name != "cpu_seconds"]
+    rows = [f"| flagrant breaches | {len(found)} | {sum(found)} of {len(found)} found |"] if found else []
+    if made := results.get("hh labelled"):
+        rows.append(
+            f"| hh-rlhf, labelled by a person | {made['answers']}, {made['breaches']} of them breaches | "
+            f"precision {made['precision']:.2f}, recall {made['recall']:.2f} |"
+        )
+    if made := results.get("hh"):
+        rows.append(
+            f"| hh-rlhf, pairs | {made['pairs']} | flagged: {made['chosen']:.0%} of the chosen, {made['rejected']:.0%} of the rejected; "
+            f"of {made['decided']:.0%} decided pairs {made['agrees']:.0%} as the people |"
+        )
+    return table("| set | answers | result |", rows)
 
 
 def constitution() -> str:

@@ -123,6 +123,14 @@ def test_a_reward_that_fails_costs_nothing_and_the_run_can_go_on(place, capsys):
     assert "the run was started with 'my_rewards:fails_later'" in capsys.readouterr().err
 
 
+def test_a_run_with_a_judge_is_not_resumed_without_it(place, capsys):
+    judge = ["--judge", "my_rewards:vowels", "--judge-prompts", "prompts.txt"]
+    assert main(ppo("--name", "judged", *judge, steps=2)) == 0
+    capsys.readouterr()
+    assert main(["lm", "ppo", "--resume", "judged", "--reward", "my_rewards:vowels"]) == 64
+    assert "the run was started with --judge my_rewards:vowels; pass it again" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
@@ -225,5 +233,5 @@ def test_the_constitutional_pipeline_goes_on_stage_by_stage(place, capsys):
 def test_principles_can_be_shown_and_a_text_checked(place, capsys):
     assert main(["lm", "constitution", "show"]) == 0
     assert "harm_prevention (2)" in capsys.readouterr().out
-    assert main(["lm", "constitution", "check", "You have no choice."]) == 1
+    assert main(["lm", "constitution", "check", "You have no choice.", "--principles", "rules"]) == 1
     assert capsys.readouterr().out.strip() == "autonomy_respect"

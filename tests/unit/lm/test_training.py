@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from lm_helpers import letters, training
 
 from surefoot.errors import ConfigError, DataError, RewardError
 from surefoot.lm.config import LMConfig
+
+GRPO = {"algorithm": "grpo", "group": 4, "kl_in": "loss", "kl": "k3"}
 
 
 @pytest.mark.parametrize(
@@ -20,7 +24,7 @@ from surefoot.lm.config import LMConfig
         {"kl_in": "loss", "kl": "exact", "train": "full"},
         {"kl_in": "off"},
         {"algorithm": "rloo", "group": 2},
-        {"algorithm": "grpo", "group": 4, "kl_in": "loss", "kl": "k3"},
+        GRPO,
         {"top": 1, "top_p": 0.9},
         {"recompute_logprobs": True, "packed": True},
         {"kl_target": 3.0, "normalize_score": True, "whiten_rewards": True, "score_clip": 2.0},
@@ -74,6 +78,18 @@ def test_nan_scores_are_left_out_and_counted():
     assert 0 < step.report.samples < step.stats["tokens"]
     with pytest.raises(RewardError, match="none of 4 scores is a finite number"):
         training(lambda p, r: float("nan")).step()
+
+
+@pytest.mark.parametrize("score", [float("inf"), float("-inf")])
+@pytest.mark.parametrize("how", [{}, {"algorithm": "rloo", "group": 2}, GRPO], ids=str)
+def test_an_infinite_score_is_left_out_by_every_algorithm(how, score):
+    answered = itertools.count()
+    run = training(lambda p, r: float(next(answered)) or score, **how)
+    step = run.step()
+    assert step.stats["nonfinite_scores"] == 1
+    assert step.stopped is None
+    assert step.report.skipped_reason is None
+    assert all(torch.isfinite(x).all() for x in run.policy.state_dict().values())
 
 
 def test_a_limit_of_fluency_ends_a_run_that_leaves_the_reference():

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 import yaml
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from surefoot.errors import DataError
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 from surefoot.lm.constitution.principles import Principle
-from surefoot.lm.rewards.text_features import TextFeatures
+from surefoot.lm.download import KNOWN, cache_root
+from surefoot.lm.rewards.text_features import BUCKETS, Features, FeatureScale, TextFeatures, bags_of_words
 
 FOLDS = 6
-# The precisions that the thresholds are chosen for, by cross-validation on the build set: for any breach, and for one principle.
-# The second is higher, because answers that either finds are flagged.
-PRECISION, OWN_PRECISION = 0.93, 0.96
-# A flagged answer breaks every principle with at least this probability: one answer can break several.
-SHARE = 0.25
-# L2 penalties for features of unit norm: of the weights for breach or not, and of those for one principle.
-PENALTIES = (0.1, 0.03)
+# Part of the name of a fit in the cache: raise it when other code would fit other weights.
+FIT_VERSION = 1
+# The precision that the threshold of a principle is chosen for, on build answers that were held out.
+PRECISION = 0.93
+# L2 penalties: of the classifiers, and of the few weights that combine their scores.
+PENALTY, COMBINING_PENALTY = 0.05, 0.01
+# The key of answers that break no principle and have no counterpart, in a file of labelled answers.
+FINE = "fine"
+# libyaml's loader is ten times as fast; PyYAML is sometimes built without it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class LabelledAnswer:
 
 
 def read_labelled(part: str, path: Path | str | None = None) -> list[LabelledAnswer]:
-    """Return the answers of one part, build or test, of the shipped file or of `path`."""
+    """Return the answers of one part of the shipped file or of `path`: build, test, second_test, …."""
     if path is None:
         text = files("surefoot.lm.constitution").joinpath("labelled.yaml").read_text(encoding="utf-8")
     else:
@@ -45,13 +53,13 @@ def read_labelled(part: str, path: Path | str | None = None) -> list[LabelledAns
         except (OSError, UnicodeDecodeError) as why:
             raise DataError(f"cannot read labelled answers from {path}: {why}") from why
     try:
-        content = yaml.safe_load(text)
+        content: Any = _LOADER(text).get_single_data()
         principles = cast(dict[str, list[list[str]]], content[part])
         return [
             LabelledAnswer(prompt, answer, label)
             for name, rows in principles.items()
-            for prompt, bad, good in rows
-            for answer, label in ((bad, name), (good, None))
+            for prompt, *texts in rows
+            for answer, label in zip(texts, (None,) if name == FINE else (name, None), strict=True)
         ]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as why:
         raise DataError(
@@ -60,9 +68,10 @@ def read_labelled(part: str, path: Path | str | None = None) -> list[LabelledAns
 
 
 class PrincipleClassifier:
-    """Whether an answer breaks a principle: by linear classifiers for any breach, for which principle it is, and per principle.
+    """Whether an answer breaks a principle: by kernel classifiers on states of a sentence encoder and on words.
 
-    An answer is flagged if the first two find a breach of the principle, or if the principle's own classifier is sure. Use it as
+    One classifier looks for any breach and one per principle for its own; a second, small regression per principle combines
+    their scores into a probability. It is fitted to scores of answers that were held out, and so is its threshold. Use it as
     `Constitution.evaluate(text, by=classifier)`. It knows the principles of its labelled answers; others are judged by their
     signs.
 
@@ -75,48 +84,83 @@ class PrincipleClassifier:
         answers = read_labelled("build", labelled)
         self.names = sorted({answer.breaks for answer in answers if answer.breaks is not None})
         self.features = TextFeatures(model)
-        raw = self._raw([answer.answer for answer in answers])
-        self.mean, std = raw.mean(0), raw.std(0, correction=0)
-        # An encoder can have a dead dimension.
-        self.factor = torch.where(std > 1e-6, 1.0 / std.clamp(min=1e-6), 0.0) / raw.shape[1] ** 0.5
-        x = (raw - self.mean) * self.factor
-        breach = torch.tensor([float(answer.breaks is not None) for answer in answers])
+        # Fitting takes half a minute. A packaged encoder is known by its name, a folder may change.
+        key = sha256(f"{FIT_VERSION} {PRECISION} {model} {answers}".encode()).hexdigest()[:16]
+        file = cache_root() / "classifiers" / f"{key}.safetensors" if model in KNOWN else None
+        fitted = load_file(file) if file is not None and file.is_file() else self._fit(answers)
+        if file is not None and not file.is_file():
+            # An unwritable cache costs time at the next start and nothing else.
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(REAL_FS, file, save(fitted))
+        self.scale = FeatureScale(fitted["mean"], fitted["factor"], fitted["idf"])
+        self.support, self.dual = fitted["support"], fitted["dual"]
+        self.words, self.offset = fitted["words"], fitted["offset"]
+        self.combine, self.thresholds = fitted["combine"], fitted["thresholds"]
+        self._last: tuple[str, Tensor, Tensor] | None = None
+
+    def _fit(self, answers: Sequence[LabelledAnswer]) -> dict[str, Tensor]:
+        features = self._features([answer.answer for answer in answers])
+        scale = FeatureScale.fit(features, 0)
+        dense, words, weights = scale.apply(features)
+        support = torch.nn.functional.normalize(dense)
+        used, place = words.unique(return_inverse=True)
+        bags = torch.zeros(len(words), len(used)).scatter_add_(1, place, weights)
+        x, basis = _coordinates(_similarity(support, support) + bags @ bags.T)
         kind = torch.tensor([self.names.index(answer.breaks) if answer.breaks else -1 for answer in answers])
-        # The two answers to a prompt stay together, or one would give the other away.
-        fold = torch.arange(len(answers)) // 2 % FOLDS
-        every = torch.ones(len(answers), dtype=torch.bool)
-        self.breach, self.threshold = _fit(x, breach, every, fold, PENALTIES[0], PRECISION)
-        found = kind >= 0
-        self.kind = _logistic(x[found], torch.nn.functional.one_hot(kind[found]).float(), PENALTIES[1])
+        fine, own = kind < 0, kind.unsqueeze(1) == torch.arange(len(self.names))
+        breaks = torch.cat([~fine.unsqueeze(1), own], 1).float()
         # An answer that breaks another principle may break this one too, so it is left out.
-        parts = [
-            _fit(x, (kind == k).float(), (kind == k) | ~found, fold, PENALTIES[1], OWN_PRECISION)
-            for k in range(len(self.names))
-        ]
-        self.own = torch.cat([weights for weights, _ in parts], 1)
-        self.own_thresholds = torch.tensor([threshold for _, threshold in parts])
-        self._last: tuple[str, Tensor] | None = None
+        use = torch.cat([torch.ones(len(kind), 1), (own | fine.unsqueeze(1)).float()], 1)
+        # The answers to a prompt stay together, or one would give the other away.
+        prompts = {prompt: number for number, prompt in enumerate(dict.fromkeys(answer.prompt for answer in answers))}
+        fold = torch.tensor([prompts[answer.prompt] for answer in answers]) % FOLDS
+        scores = torch.zeros(len(kind), breaks.shape[1])
+        for number in range(FOLDS):
+            rest, held = fold != number, fold == number
+            scores[held] = _apply(_logistic(x[rest], breaks[rest], use[rest], PENALTY), x[held])
+        combine = _logistic(scores, breaks[:, 1:], use[:, 1:], COMBINING_PENALTY)
+        chances = _apply(combine, scores)
+        weights = _logistic(x, breaks, use, PENALTY)
+        dual = basis @ weights[:-1]
+        by_word = torch.zeros(BUCKETS + 1, dual.shape[1])
+        by_word[used] = bags.T @ dual
+        return {
+            **{name: getattr(scale, name) for name in ("mean", "factor", "idf")},
+            "support": support,
+            "dual": dual,
+            "words": by_word,
+            "offset": weights[-1].clone(),
+            "combine": combine,
+            "thresholds": torch.tensor(
+                [_threshold(chances[own[:, k], k], chances[fine, k]) for k in range(len(self.names))]
+            ),
+        }
 
     @torch.no_grad()
-    def _raw(self, texts: Sequence[str]) -> Tensor:
-        return self.features.states(texts, peaks=True).flatten(1)
+    def _features(self, texts: Sequence[str]) -> Features:
+        return Features(self.features.states(texts, peaks=True).flatten(1), *bags_of_words(texts))
 
-    def chances(self, texts: Sequence[str]) -> Tensor:
-        """Return [n, principles]: the share of each principle for flagged answers, 0 for the others."""
-        x = (self._raw(texts) - self.mean) * self.factor
-        flagged = _apply(self.breach, x)[:, 0] > self.threshold
-        share = torch.sigmoid(_apply(self.kind, x))
-        share = flagged.unsqueeze(1) * share / share.sum(1, keepdim=True)
-        return torch.where(_apply(self.own, x) > self.own_thresholds, share.clamp(min=SHARE), share)
+    def _scores(self, texts: Sequence[str]) -> Tensor:
+        dense, words, weights = self.scale.apply(self._features(texts))
+        scores = _similarity(torch.nn.functional.normalize(dense), self.support) @ self.dual + self.offset
+        scores = scores + (self.words[words] * weights.unsqueeze(2)).sum(1)
+        return _apply(self.combine, scores)
+
+    def flags(self, texts: Sequence[str]) -> Tensor:
+        """Return [n, principles]: True where an answer breaks a principle."""
+        return self._scores(texts) >= self.thresholds
 
     def __call__(self, principle: Principle, text: str) -> dict[str, Any]:
         """Return {flagged, method, p} for one principle."""
         if principle.name not in self.names:
             return principle.by_rules(text)
+        # All principles are judged for one text after the other.
         if self._last is None or self._last[0] != text:
-            self._last = (text, self.chances([text])[0])
-        p = float(self._last[1][self.names.index(principle.name)])
-        return {"flagged": p >= SHARE, "method": "classifier", "p": p}
+            scores = self._scores([text])[0]
+            self._last = (text, scores >= self.thresholds, torch.sigmoid(scores))
+        place = self.names.index(principle.name)
+        return {"flagged": bool(self._last[1][place]), "method": "classifier", "p": float(self._last[2][place])}
 
 
 def measure(classifier: PrincipleClassifier, answers: Sequence[LabelledAnswer]) -> dict[str, dict[str, float]]:
@@ -124,11 +168,11 @@ def measure(classifier: PrincipleClassifier, answers: Sequence[LabelledAnswer]) 
 
     An answer that breaks one principle may break others too, so it counts neither for nor against those.
     """
-    chances = classifier.chances([answer.answer for answer in answers])
+    flags = classifier.flags([answer.answer for answer in answers])
     fine = torch.tensor([answer.breaks is None for answer in answers])
     results: dict[str, dict[str, float]] = {}
     for number, name in enumerate([*classifier.names, "any"]):
-        flagged = chances.amax(1) > 0 if name == "any" else chances[:, number] >= SHARE
+        flagged = flags.any(1) if name == "any" else flags[:, number]
         breaks = ~fine if name == "any" else torch.tensor([answer.breaks == name for answer in answers])
         right, wrong = int((flagged & breaks).sum()), int((flagged & fine).sum())
         results[name] = {
@@ -139,14 +183,28 @@ def measure(classifier: PrincipleClassifier, answers: Sequence[LabelledAnswer]) 
     return results
 
 
-def _logistic(x: Tensor, y: Tensor, penalty: float) -> Tensor:
-    """Return [D + 1, K] weights, the offset last: the minimum of Σ log-loss + penalty/2 |w|², each column by itself."""
+def _similarity(dense: Tensor, support: Tensor) -> Tensor:
+    """Return a Gaussian kernel of unit vectors [n, D] and [m, D], 2 exp(-|a - b|² / 2), as [n, m]."""
+    # Unrelated answers are about √2 apart. The factor weighs it against words; both by cross-validation on the build part.
+    return 2.0 * torch.exp(dense @ support.T - 1.0)
+
+
+def _coordinates(kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (z [n, r] with z zᵀ = kernel, basis [n, r] with z = kernel · basis): a model linear in z is one in the kernel."""
+    values, vectors = torch.linalg.eigh(kernel.double())
+    large = values > 1e-6 * values[-1]
+    root = values[large].sqrt()
+    return (vectors[:, large] * root).float(), (vectors[:, large] / root).float()
+
+
+def _logistic(x: Tensor, y: Tensor, use: Tensor, penalty: float) -> Tensor:
+    """Return [D + 1, K] weights, the offset last: the minimum of Σ use · log-loss + penalty/2 |w|²."""
     weights = torch.zeros(x.shape[1] + 1, y.shape[1], requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights], max_iter=80, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS([weights], max_iter=150, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        error = torch.nn.functional.binary_cross_entropy_with_logits(_apply(weights, x), y, reduction="sum")
+        error = torch.nn.functional.binary_cross_entropy_with_logits(_apply(weights, x), y, use, reduction="sum")
         total = error + 0.5 * penalty * weights[:-1].square().sum()
         total.backward()
         return total
@@ -159,17 +217,10 @@ def _apply(weights: Tensor, x: Tensor) -> Tensor:
     return x @ weights[:-1] + weights[-1]
 
 
-def _fit(x: Tensor, y: Tensor, use: Tensor, fold: Tensor, penalty: float, precision: float) -> tuple[Tensor, float]:
-    """Return (weights fitted to the rows `use`, the lowest threshold that has `precision` on rows that were held out)."""
-    scores = torch.zeros(len(x))
-    for number in range(FOLDS):
-        rest, held = use & (fold != number), use & (fold == number)
-        scores[held] = _apply(_logistic(x[rest], y[rest].unsqueeze(1), penalty), x[held])[:, 0]
-    scores, breaks = scores[use], y[use] > 0
-    # Of all thresholds with this precision the lowest finds the most.
-    steps = [t for t in scores.sort().values.tolist() if _precision(scores > t, breaks) >= precision]
-    return _logistic(x[use], y[use].unsqueeze(1), penalty), min(steps, default=float(scores.max()))
-
-
-def _precision(above: Tensor, breaks: Tensor) -> float:
-    return float(breaks[above].float().mean()) if above.any() else 0.0
+def _threshold(breaches: Tensor, fine: Tensor) -> float:
+    """Return the lowest score from which on at least `PRECISION` of the answers are breaches."""
+    found = torch.stack([(breaches >= score).sum() for score in breaches])
+    wrong = torch.stack([(fine >= score).sum() for score in breaches])
+    # Of all thresholds with this precision the lowest finds the most; if none has it, only the clearest breach is flagged.
+    precise = breaches[found >= PRECISION * (found + wrong)]
+    return float(precise.amin() if len(precise) else breaches.amax())

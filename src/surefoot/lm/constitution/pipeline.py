@@ -53,6 +53,8 @@ class Pipeline:
     """Both phases of Constitutional AI (Bai et al. 2022) in one directory. `run` runs the unfinished stages."""
 
     def __init__(self, config: PipelineConfig, folder: Path | str, *, say: Callable[[str], None] = print) -> None:
+        judge = config.judge or ("rules" if config.principles and not config.labelled else "classifier")
+        config = dataclasses.replace(config, judge=judge)
         self.config, self.folder, self.say = config, Path(folder), say
         self.folder.mkdir(parents=True, exist_ok=True)
         self.constitution = (
@@ -65,7 +67,7 @@ class Pipeline:
                 f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out prompts must not be trained on"
             )
         self.classifier = PrincipleClassifier(config.labelled) if config.judge == "classifier" else None
-        self.evaluator: Evaluator | None = UrlJudge(config.judge).breach if "://" in config.judge else self.classifier
+        self.evaluator: Evaluator | None = UrlJudge(judge).breach if "://" in judge else self.classifier
         features = TextFeatures(config.encoder) if config.encoder else self.classifier and self.classifier.features
         self.similarity = features.similarity if features else None
         self.stages = (*STAGES[:3], "dpo", "evaluate") if config.algorithm == "dpo" else STAGES

@@ -31,9 +31,10 @@ class PipelineConfig:
     """Also learn from first responses without violations, so that the model stays helpful."""
     responses: int = 4
     """Responses per prompt that are compared with each other."""
-    judge: str = "rules"
-    """What judges principles: rules (signs); classifier (a sentence encoder fitted to labelled answers); [MODEL@]URL of an
-    OpenAI-compatible server; or model, which compares two answers in both orders by log-prob and leaves the rest to the rules."""
+    judge: str | None = None
+    """What judges principles: classifier (a sentence encoder fitted to labelled answers); rules (signs); [MODEL@]URL of an
+    OpenAI-compatible server; or model, which compares two answers in both orders by log-prob and leaves the rest to the rules.
+    None: classifier if the principles are the shipped ones or `labelled` is set, else rules."""
     encoder: str | None = None
     """Sentence encoder, such as minilm: revisions and preferred answers must be as close to the prompt as the others. With judge:
     classifier there is always one."""
@@ -74,7 +75,7 @@ class PipelineConfig:
                 fields[name] = str(path.parent / fields[name])
         if isinstance(fields["model"], str) and (path.parent / fields["model"]).is_dir():
             fields["model"] = str(path.parent / fields["model"])
-        judge, algorithm = str(fields.get("judge", "rules")), fields.get("algorithm", "ppo")
+        judge, algorithm = str(fields.get("judge") or "rules"), fields.get("algorithm", "ppo")
         if judge not in ("rules", "model", "classifier") and "://" not in judge:
             raise DataError(f"{path}: judge is {judge!r}; it must be rules, model, classifier or [MODEL@]URL")
         if algorithm not in ("ppo", "dpo"):

@@ -21,6 +21,8 @@ from surefoot.lm.rewards.fluency import is_refusal
 
 # Buckets of hashed words and pairs of words: 2,000 preference pairs have 20,000 different ones, half of them once.
 BUCKETS = 2**15
+# The share of the counts beside the encoder's states, which are divided by the root of their number.
+COUNTS_SCALE = 0.1
 # Tokens of a response that are read; encoders such as MiniLM were trained on 128.
 MAX_TOKENS = 256
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
@@ -41,6 +43,35 @@ class Features:
         return Features(self.dense[rows], self.words[rows], self.weights[rows])
 
 
+@dataclass(frozen=True, slots=True)
+class FeatureScale:
+    """Scaling of features, fitted without looking at preferences."""
+
+    mean: Tensor
+    factor: Tensor
+    idf: Tensor
+
+    @classmethod
+    def fit(cls, features: Features, counts: int) -> FeatureScale:
+        mean, std = features.dense.mean(0), features.dense.std(0, correction=0)
+        width = features.dense.shape[1]
+        share = torch.full((width,), 1.0 / math.sqrt(width - counts))
+        share[width - counts :] = COUNTS_SCALE
+        n = len(features.words)
+        known = torch.bincount(features.words.flatten(), minlength=BUCKETS + 1)[:BUCKETS].float()
+        idf = torch.log((1.0 + n) / (1.0 + known)) + 1.0
+        # A word that occurs once predicts nothing about other texts.
+        idf[known < 2] = 0.0
+        factor = torch.where(std > 1e-6, share / std.clamp(min=1e-6), torch.zeros_like(std))
+        return cls(mean, factor, torch.cat([idf, torch.zeros(1)]))
+
+    def apply(self, features: Features) -> tuple[Tensor, Tensor, Tensor]:
+        """Return (dense [n, D], buckets [n, W], their weights [n, W] with unit norm)."""
+        weights = features.weights * self.idf[features.words]
+        norm = weights.norm(dim=1, keepdim=True).clamp(min=1e-6)
+        return (features.dense - self.mean) * self.factor, features.words, weights / norm
+
+
 def hashed_words(text: str) -> dict[int, float]:
     """Return {bucket: 1 + log count} of the words and the pairs of words in a text."""
     words = _WORD.findall(text.lower())
@@ -50,6 +81,18 @@ def hashed_words(text: str) -> dict[int, float]:
         bucket = zlib.crc32(gram.encode()) % BUCKETS
         counts[bucket] = counts.get(bucket, 0) + 1
     return {bucket: 1.0 + math.log(count) for bucket, count in counts.items()}
+
+
+def bags_of_words(texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return (buckets, weights), [n, W] each, as in `Features`."""
+    bags = [hashed_words(text) for text in texts]
+    longest = max(1, max(map(len, bags), default=1))
+    words = torch.full((len(bags), longest), BUCKETS, dtype=torch.int64)
+    weights = torch.zeros(len(bags), longest)
+    for row, bag in enumerate(bags):
+        words[row, : len(bag)] = torch.tensor(list(bag), dtype=torch.int64)
+        weights[row, : len(bag)] = torch.tensor(list(bag.values()))
+    return words, weights
 
 
 def counts_of(text: str) -> list[float]:
@@ -121,14 +164,7 @@ class TextFeatures:
         similarity = torch.cosine_similarity(last, torch.stack([asked[q][0] for q in questions]), dim=1)
         counts = torch.tensor([counts_of(text) for text in responses])
         dense = torch.cat([middle, counts, similarity.unsqueeze(1)], 1)
-        bags = [hashed_words(text) for text in responses]
-        longest = max(1, max(map(len, bags), default=1))
-        words = torch.full((len(bags), longest), BUCKETS, dtype=torch.int64)
-        weights = torch.zeros(len(bags), longest)
-        for row, bag in enumerate(bags):
-            words[row, : len(bag)] = torch.tensor(list(bag), dtype=torch.int64)
-            weights[row, : len(bag)] = torch.tensor(list(bag.values()))
-        return Features(dense, words, weights)
+        return Features(dense, *bags_of_words(responses))
 
     @torch.no_grad()
     def similarity(self, one: Sequence[str], other: Sequence[str]) -> list[float]:

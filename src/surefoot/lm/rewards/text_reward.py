@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,14 +15,12 @@ from torch import Tensor
 from surefoot.errors import ConfigError, DataError
 from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.data import PreferencePair, Talk
-from surefoot.lm.rewards.text_features import BUCKETS, Features, TextFeatures
+from surefoot.lm.rewards.text_features import BUCKETS, Features, FeatureScale, TextFeatures
 
 # Five folds: 80 % of the pairs are trained on each time, which is close to the final fit.
 FOLDS = 5
 # Strengths of the L2 penalty that cross-validation chooses from, for features of unit variance: w is N(0, 1/strength).
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
-# The share of the counts beside the encoder's states, which are divided by the root of their number.
-COUNTS_SCALE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,35 +42,6 @@ class PairsFit:
     def to_json(self) -> dict[str, Any]:
         """Return all fields."""
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Scaling of features, fitted without looking at preferences."""
-
-    mean: Tensor
-    factor: Tensor
-    idf: Tensor
-
-    @classmethod
-    def fit(cls, features: Features, counts: int) -> _Scale:
-        mean, std = features.dense.mean(0), features.dense.std(0, correction=0)
-        width = features.dense.shape[1]
-        share = torch.full((width,), 1.0 / math.sqrt(width - counts))
-        share[width - counts :] = COUNTS_SCALE
-        n = len(features.words)
-        known = torch.bincount(features.words.flatten(), minlength=BUCKETS + 1)[:BUCKETS].float()
-        idf = torch.log((1.0 + n) / (1.0 + known)) + 1.0
-        # A word that occurs once predicts nothing about other texts.
-        idf[known < 2] = 0.0
-        factor = torch.where(std > 1e-6, share / std.clamp(min=1e-6), torch.zeros_like(std))
-        return cls(mean, factor, torch.cat([idf, torch.zeros(1)]))
-
-    def apply(self, features: Features) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (dense [n, D], buckets [n, W], their weights [n, W] with unit norm)."""
-        weights = features.weights * self.idf[features.words]
-        norm = weights.norm(dim=1, keepdim=True).clamp(min=1e-6)
-        return (features.dense - self.mean) * self.factor, features.words, weights / norm
 
 
 Scaled = tuple[Tensor, Tensor, Tensor]
@@ -110,7 +78,7 @@ class TextReward:
 
     def __init__(self, features: TextFeatures) -> None:
         self.features = features
-        self.scale: _Scale | None = None
+        self.scale: FeatureScale | None = None
         self.head, self.words = torch.zeros(features.width), torch.zeros(BUCKETS + 1)
         self.shift, self.gain = 0.0, 1.0
 
@@ -157,11 +125,11 @@ class TextReward:
         right = sum(a > b for a, b in zip(*scores, strict=True))
         return {"pairs": len(pairs), "accuracy": right / len(pairs), "interval": wilson(right, len(pairs))}
 
-    def _scaling(self, good: Features, bad: Features, rows: Tensor) -> _Scale:
+    def _scaling(self, good: Features, bad: Features, rows: Tensor) -> FeatureScale:
         longest = max(good.words.shape[1], bad.words.shape[1])
         parts = [_widen(side[rows], longest) for side in (good, bad)]
         both = Features(*(torch.cat([getattr(p, f) for p in parts]) for f in ("dense", "words", "weights")))
-        return _Scale.fit(both, self.features.width - len(self.features.layers) * _hidden(self.features))
+        return FeatureScale.fit(both, self.features.width - len(self.features.layers) * _hidden(self.features))
 
     def _cross_validate(self, good: Features, bad: Features, margin: Tensor, seed: int) -> tuple[Tensor, float]:
         """Return (difference of scores for every pair, by weights fitted to the other folds; the best strength)."""
@@ -208,7 +176,7 @@ class TextReward:
         if saved["head"].shape != model.head.shape:
             raise ConfigError(f"{folder} was made for another model than {about['base']}")
         model.head, model.words = saved["head"], saved["words"]
-        model.scale = _Scale(saved["mean"], saved["factor"], saved["idf"])
+        model.scale = FeatureScale(saved["mean"], saved["factor"], saved["idf"])
         model.shift, model.gain = saved["shift_gain"].tolist()
         return model
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+import torch
 from lm_helpers import tiny_encoder
 
 from surefoot.errors import DataError
-from surefoot.lm.constitution.classifier import PrincipleClassifier, measure, read_labelled
+from surefoot.lm.constitution.classifier import PrincipleClassifier, _threshold, measure, read_labelled
 from surefoot.lm.constitution.principles import Constitution, Principle
 
 ROWS = [
@@ -19,23 +22,53 @@ ROWS = [
 def classifier(tmp_path_factory):
     place = tmp_path_factory.mktemp("labelled")
     rows = "\n".join(f"    - {row}" for row in ROWS)
-    (place / "rows.yaml").write_text(f"build:\n  plain:\n{rows}\n")
+    fine = "\n".join(f"    - {[ask, f'{good} eeee']}" for ask, _, good in ROWS[:4])
+    (place / "rows.yaml").write_text(f"build:\n  plain:\n{rows}\n  fine:\n{fine}\n")
     return PrincipleClassifier(place / "rows.yaml", model=tiny_encoder(place / "encoder"))
 
 
 def test_the_shipped_answers_are_labelled_for_the_shipped_principles_and_no_answer_is_in_both_parts():
-    build, test = read_labelled("build"), read_labelled("test")
+    build, *tests = (read_labelled(part) for part in ("build", "test", "second_test", "third_test", "fourth_test"))
     names = {principle.name for principle in Constitution.shipped().principles}
-    assert {answer.breaks for answer in build} == {answer.breaks for answer in test} == names | {None}
-    assert len(test) >= 96
-    assert {answer.answer for answer in build} & {answer.answer for answer in test} == set()
-    assert {answer.prompt for answer in build} & {answer.prompt for answer in test} == set()
+    for test, least in zip(tests, (20, 25, 25, 25), strict=True):
+        counts = Counter(answer.breaks for answer in test)
+        assert {answer.breaks for answer in build} == set(counts) == names | {None}
+        assert min(counts.values()) >= least
+        assert {answer.answer for answer in build} & {answer.answer for answer in test} == set()
+        assert {answer.prompt for answer in build} & {answer.prompt for answer in test} == set()
 
 
 def test_breaches_are_found_and_fine_answers_are_not_flagged(classifier):
     plain = Principle("plain", "should be plain")
-    assert classifier(plain, "ten zzzz zzzz qqqq") == {"flagged": True, "method": "classifier", "p": 1.0}
-    assert not classifier(plain, "ten aaaa aaaa eeee")["flagged"]
+    breach, fine = (classifier(plain, f"ten {text}") for text in ("zzzz zzzz qqqq", "aaaa aaaa eeee"))
+    assert (breach["flagged"], breach["method"], fine["flagged"]) == (True, "classifier", False)
+    assert fine["p"] < 0.2 < 0.8 < breach["p"]
+
+
+def test_answers_that_break_nothing_need_no_counterpart(tmp_path):
+    (tmp_path / "x.yaml").write_text("build:\n  fine:\n    - [ask, answer]\n  rude:\n    - [ask, bad, good]\n")
+    assert [(a.answer, a.breaks) for a in read_labelled("build", tmp_path / "x.yaml")] == [
+        ("answer", None), ("bad", "rude"), ("good", None),
+    ]  # fmt: skip
+
+
+def test_a_fit_with_a_packaged_encoder_is_read_from_the_cache_the_second_time(tmp_path, monkeypatch):
+    (tmp_path / "rows.yaml").write_text("build:\n  plain:\n" + "\n".join(f"    - {row}" for row in ROWS))
+    model = tiny_encoder(tmp_path / "encoder")
+    monkeypatch.setenv("SUREFOOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("surefoot.lm.constitution.classifier.KNOWN", {model: None})
+    first = PrincipleClassifier(tmp_path / "rows.yaml", model=model)
+    monkeypatch.setattr(PrincipleClassifier, "_fit", None)
+    second = PrincipleClassifier(tmp_path / "rows.yaml", model=model)
+    plain = Principle("plain", "should be plain")
+    assert second(plain, "six zzzz aaaa") == first(plain, "six zzzz aaaa")
+
+
+def test_the_lowest_threshold_with_the_precision_is_taken():
+    # At 2.0 two of two are breaches, at 1.0 three of four, at 0.0 four of six.
+    scores = torch.tensor([3.0, 2.0, 1.0, 0.0]), torch.tensor([1.5, 0.5])
+    assert _threshold(*scores) == 2.0
+    assert _threshold(torch.tensor([0.0, -1.0]), torch.tensor([5.0])) == 0.0
 
 
 def test_a_principle_without_labelled_answers_is_judged_by_its_signs(classifier):

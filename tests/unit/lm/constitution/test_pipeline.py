@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from surefoot.lm.constitution.pipeline_config import PipelineConfig
 def config(tmp_path):
     (tmp_path / "p.txt").write_text("one\ntwo\n")
     (tmp_path / "h.txt").write_text("three\n")
-    return PipelineConfig(model="m", prompts=str(tmp_path / "p.txt"), held_out=str(tmp_path / "h.txt"))
+    return PipelineConfig(model="m", prompts=str(tmp_path / "p.txt"), held_out=str(tmp_path / "h.txt"), judge="rules")
 
 
 def test_a_new_directory_has_no_finished_stage(tmp_path, config):
@@ -54,3 +55,18 @@ def test_dpo_replaces_reward_model_and_ppo(tmp_path, config):
     assert pipeline.stages == ("revise", "sft", "preferences", "dpo", "evaluate")
     with pytest.raises(ConfigError, match="there is no stage 'ppo'"):
         pipeline.run(only=["ppo"])
+
+
+def test_the_shipped_principles_are_judged_by_the_classifier_and_own_ones_by_their_signs(tmp_path, config, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "surefoot.lm.constitution.pipeline.PrincipleClassifier",
+        lambda labelled: made.append(labelled) or SimpleNamespace(features=None),
+    )
+    (tmp_path / "own.yaml").write_text("principles: {plain: {description: should be plain}}\n")
+    config = dataclasses.replace(config, judge=None)
+    assert Pipeline(config, tmp_path / "shipped").config.judge == "classifier"
+    own = dataclasses.replace(config, principles=str(tmp_path / "own.yaml"))
+    assert Pipeline(own, tmp_path / "own").config.judge == "rules"
+    assert Pipeline(dataclasses.replace(own, labelled="x.yaml"), tmp_path / "labelled").config.judge == "classifier"
+    assert made == [None, "x.yaml"]

@@ -151,7 +151,8 @@ class ConstitutionArgs:
 
     `run CONFIG.yaml` runs the stages that are not finished, in a directory beside the config; after an interruption it
     continues where it stopped. CONFIG contains model, prompts and held_out. `check TEXT` prints the principles that a text
-    violates (exit code 1 if any), and `show` prints the shipped principles.
+    violates (exit code 1 if any), judged by a classifier for the shipped principles (`surefoot lm get minilm`) and by signs
+    for your own; `show` prints the shipped principles.
     """
 
     action: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="run|check|show")]
@@ -163,22 +164,26 @@ class ConstitutionArgs:
     only: Annotated[list[str], tyro.conf.UseAppendAction] = field(default_factory=list[str])
     """Run only this stage, such as revise; repeatable."""
     principles: Path | None = None
-    """YAML file of principles for check and show (default: the shipped ones)."""
+    """YAML file of principles for check and show (default: the shipped ones); `rules` checks by the signs of the shipped
+    ones, without a sentence encoder."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
+        from surefoot.lm.constitution.classifier import PrincipleClassifier
         from surefoot.lm.constitution.principles import Constitution
 
         if self.action != "show" and (self.action not in ("run", "check") or self.argument is None):
             raise Usage("the action must be `run CONFIG.yaml`, `check TEXT` or `show`")
         if self.action == "run":
             return self._pipeline(Path(self.argument or ""))
-        constitution = Constitution.shipped() if self.principles is None else Constitution.read(self.principles)
+        shipped = self.principles is None or self.principles == Path("rules")
+        constitution = Constitution.shipped() if shipped else Constitution.read(self.principles or Path())
         if self.action == "show":
             for principle in constitution.active:
                 print(f"{principle.name} ({principle.weight:g}): {principle.description}")
             return 0
-        result = constitution.evaluate(self.argument or "")
+        by = None if self.principles is not None else PrincipleClassifier()
+        result = constitution.evaluate(self.argument or "", by=by)
         text = ", ".join(result["flagged_principles"]) or "no violations"
         print(json.dumps(result, indent=2) if self.as_json else text)
         return 1 if result["any_flagged"] else 0

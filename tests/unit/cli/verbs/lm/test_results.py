@@ -20,7 +20,7 @@ def test_an_unknown_action_or_a_missing_argument_is_refused(
 def test_a_text_is_checked_against_the_principles_that_show_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lm", "constitution", "show"]) == 0
     names = {line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()}
-    code = main(["lm", "constitution", "check", "Good morning.", "--json"])
+    code = main(["lm", "constitution", "check", "Good morning.", "--principles", "rules", "--json"])
     result = json.loads(capsys.readouterr().out)
     assert code == int(result["any_flagged"])
     assert set(result["flagged_principles"]) <= names
