@@ -90,6 +90,7 @@ BARS = {
     "interpreter / train, torch": 0.9,
     "interpreter / train, native": 0.97,
     "interpreter watched / interpreter, torch": 0.97,
+    "interpreter watched / interpreter, native": 0.97,
 }
 
 
@@ -221,6 +222,7 @@ SIDES = {
     "interpreter / train, torch": (interpreter, train, "torch"),
     "interpreter / train, native": (interpreter, train, "auto"),
     "interpreter watched / interpreter, torch": (watched, interpreter, "torch"),
+    "interpreter watched / interpreter, native": (watched, interpreter, "auto"),
 }
 
 

@@ -113,7 +113,7 @@ function Top() {
             ))}
             {inside ? <span>{inside}</span> : <button type="button" className="link" onClick={() => set({ selected: [], edge: "" })}>{doc.doc}</button>}
           </h1>
-          <span className="saved quiet" title="every change is saved to disk before it is shown">saved · {doc.done} changes</span>
+          <span className="saved quiet" title="every change is saved to disk before it is shown">saved · {doc.done} change{doc.done === 1 ? "" : "s"}</span>
           <span className="grow" />
           <div className="tools" role="toolbar" aria-label="canvas tools">
             <button type="button" aria-pressed={panels.left > 0} aria-label="node list" title="show or hide the list of nodes" onClick={() => setPanels({ left: panels.left ? 0 : 172 })}>◧</button>

@@ -377,11 +377,9 @@ function onMessage(message: Record<string, unknown> & { on: string }): void {
     case "frames":
       set({ frames: message.frames as Frame[] });
       break;
-    case "finding": {
-      const finding = message.finding as Finding;
-      set({ findings: [...s.findings.filter((f) => f.rule !== finding.rule), finding] });
+    case "findings":
+      set({ findings: message.findings as Finding[] });
       break;
-    }
     case "queue":
       set({ queue: message.queue as Waiting[] });
       break;

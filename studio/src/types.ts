@@ -127,6 +127,8 @@ export interface Finding {
   causes: string[];
   patch: Record<string, unknown>;
   primary: boolean;
+  /** the finding that explains this one; empty for a cause */
+  root: string;
   node: string;
 }
 

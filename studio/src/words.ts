@@ -8,7 +8,9 @@ export function short(x: unknown): string {
     if (!Number.isFinite(x)) return String(x);
     const size = Math.abs(x);
     if (size !== 0 && (size >= 1e5 || size < 1e-3)) return x.toExponential(1).replace("e+", "e");
-    return Number.isInteger(x) ? String(x) : x.toPrecision(3);
+    if (Number.isInteger(x)) return String(x);
+    // As in reports: a run has the same score on every page.
+    return size >= 1000 ? x.toFixed(0) : size >= 100 ? x.toFixed(1) : x.toPrecision(3);
   }
   if (typeof x === "boolean") return x ? "yes" : "no";
   if (Array.isArray(x)) return `[${x.map(short).join(", ")}]`;

@@ -448,6 +448,19 @@ def test_tabs_stay_in_step_and_everything_is_taken_back(page, served: Served) ->
     wanted = template("pendulum")
     wanted.run.total_steps = 10_000_000
     assert load_graph(served.folder / "graphs" / f"{name}.json").sha256() == wanted.sha256()
+    # What is half typed in one tab is kept, with a word, when another one changes the same value.
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    page.locator("#param-epochs").fill("1234")
+    change(other, {"op": "set", "id": "trainer", "params": {"epochs": 5}})
+    expect(page.locator(".toast", has_text="epochs was changed to 5 elsewhere")).to_be_visible()
+    expect(page.locator("#param-epochs")).to_have_value("1234")
+    page.keyboard.press("Escape")
+    expect(page.locator("#param-epochs")).to_have_value("5")
+    # A schedule is shown as one types it.
+    page.locator("#param-lr").fill("lin_0.002")
+    page.locator("#param-lr").press("Enter")
+    other.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.lr?.start === 0.002")
+    expect(page.locator("#param-lr")).to_have_value("lin_0.002")
     other.close()
 
 
@@ -767,7 +780,12 @@ def test_mouse_gestures_find_nodes_replace_edges_and_select(page) -> None:
     assert (sorted(selected(page)), page.evaluate("() => window.studio.get().edge")) == (["either", "env"], "")
     page.keyboard.press("Escape")
     # A wire that is dropped on the canvas asks for a node that takes it.
-    drag(port("trainer", "loss_info"), at(720, 480))
+    # On a busy machine the canvas may still be moving when the place of the port is read: then the drag begins beside it.
+    for _ in range(3):
+        drag(port("trainer", "loss_info"), at(720, 480))
+        page.wait_for_timeout(1000)
+        if page.locator("dialog").count():
+            break
     expect(page.locator("dialog")).to_have_attribute("aria-label", "Add a node for trainer.loss_info")
     choose(page, "Recorder")
     page.wait_for_function("() => window.studio.get().doc.graph.edges.some(e => e.to === 'recorder.loss_info')")

@@ -234,7 +234,7 @@ function pathsOf(cards: Node[], edges: GraphEdge[]): ReturnType<typeof routes> {
   const list: Ends[] = [];
   for (const edge of edges) {
     const [a, b] = [ends.get(`o${edge.from}`), ends.get(`i${edge.to}`)];
-    if (a && b) list.push({ id: edge.to, source: endsOf(edge.from)[0], target: endsOf(edge.to)[0], x1: a[0], y1: a[1], x2: b[0], y2: b[1] });
+    if (a && b) list.push({ id: edge.to, source: endsOf(edge.from)[0], target: endsOf(edge.to)[0], x1: a[0], y1: a[1], x2: b[0], y2: b[1], labelled: Boolean(edge.delay) });
   }
   return routes(list, boxes);
 }

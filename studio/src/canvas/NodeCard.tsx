@@ -29,8 +29,11 @@ export interface CardData extends Record<string, unknown> {
 /** Characters of a message that a card shows. */
 export const TROUBLE = 110;
 
+/** Beside a port name of this length there is only room for the number. */
+const LONG = 14;
+
 /** Current value of an output, beside its port: a label on the edge would cover other nodes. */
-function Live({ end }: { end: string }) {
+function Live({ end, spark }: { end: string; spark: boolean }) {
   const summary = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
   if (!summary) return null;
@@ -38,7 +41,7 @@ function Live({ end }: { end: string }) {
   const shape = shapeOf(summary);
   return (
     <span className="live" data-testid={`live-${end}`} title={shape}>
-      {ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
+      {spark && ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
       {now !== null && <b>{short(now)}</b>}
     </span>
   );
@@ -54,7 +57,7 @@ function PortRow({ port, side, wired, end = "" }: { port: Port; side: "in" | "ou
         position={side === "in" ? Position.Left : Position.Right}
         style={{ background: wired || side === "out" ? colourOf(port.type.kind) : "var(--panel)", borderColor: colourOf(port.type.kind) }}
       />
-      {end && <Live end={end} />}
+      {end && <Live end={end} spark={port.name.length < LONG} />}
       <span>{port.name}</span>
     </div>
   );

@@ -16,6 +16,8 @@ export interface Ends {
   y1: number;
   x2: number;
   y2: number;
+  /** Whether it has a label, which must not cover another one. */
+  labelled: boolean;
 }
 
 export interface Route extends Ends {
@@ -31,24 +33,45 @@ type Point = [number, number];
 const CLEAR = 14;
 const LANE = 7;
 const LANES = 7;
+/** Width and height that a label needs. */
+const LABEL: Point = [170, 26];
 
-/** Return a path for each edge. Edges of one output share their first lane, so that they look like one wire that branches. */
+/** Return a path for each edge. Edges of one output share their lanes, so that they look like one wire that branches. */
 export function routes(edges: Ends[], boxes: Box[]): Map<string, Route> {
   const result = new Map<string, Route>();
-  const lanes = new Map<string, number>();
+  const lanes = new Map<number, string[]>();
+  // Lanes are counted beside each column of cards, so that no edge turns further away from it than it must.
+  const laneOf = (column: number, key: string): number => {
+    const keys = lanes.get(column) ?? [];
+    if (!keys.includes(key)) lanes.set(column, [...keys, key]);
+    return (lanes.get(column) ?? []).indexOf(key) % LANES;
+  };
   const used = new Map<number, number>();
   const bands = freeBands(boxes);
+  const free: [Ends, Point[]][] = [];
+  const bent: [Ends, Point[]][] = [];
   for (const edge of edges) {
     const key = `${edge.source} ${edge.y1}`;
-    if (!lanes.has(key)) lanes.set(key, lanes.size % LANES);
-    const lane = lanes.get(key) ?? 0;
     const curve = curved(edge);
     if (edge.x2 > edge.x1 + 30 && !curve.samples.some((p) => hits(p, boxes, edge))) {
+      // From the middle to the ends.
+      const places = [...curve.samples].sort((a, b) => Math.abs(a[0] - curve.middle[0]) + Math.abs(a[1] - curve.middle[1]) - Math.abs(b[0] - curve.middle[0]) - Math.abs(b[1] - curve.middle[1]));
       result.set(edge.id, { ...edge, path: curve.path, x: curve.middle[0], y: curve.middle[1] });
+      free.push([edge, places]);
       continue;
     }
-    const points = straight(edge, boxes, bands, lane, used);
-    result.set(edge.id, { ...edge, path: rounded(points), ...middleOf(points) });
+    const points = straight(edge, boxes, bands, [laneOf(edge.x1, key), laneOf(edge.x2, key)], used);
+    const places = placesOf(points);
+    result.set(edge.id, { ...edge, path: rounded(points), x: places[0]?.[0] ?? edge.x1, y: places[0]?.[1] ?? edge.y1 });
+    bent.push([edge, places]);
+  }
+  // A curve has more places for its label than straight segments have, so it comes later.
+  const labels: Point[] = [];
+  for (const [edge, places] of [...bent, ...free].filter(([each]) => each.labelled)) {
+    const place = places.find(([x, y]) => !labels.some((other) => Math.abs(other[0] - x) < LABEL[0] && Math.abs(other[1] - y) < LABEL[1])) ?? places[0];
+    if (!place) continue;
+    labels.push(place);
+    result.set(edge.id, { ...(result.get(edge.id) as Route), x: place[0], y: place[1] });
   }
   return result;
 }
@@ -83,9 +106,9 @@ function freeBands(boxes: Box[]): Point[] {
   return [...bands, [bottom, bottom + 400], [first - 400, first]];
 }
 
-function straight(e: Ends, boxes: Box[], bands: Point[], lane: number, used: Map<number, number>): Point[] {
-  const out = e.x1 + CLEAR + lane * LANE;
-  const into = e.x2 - CLEAR - lane * LANE;
+function straight(e: Ends, boxes: Box[], bands: Point[], lanes: Point, used: Map<number, number>): Point[] {
+  const out = e.x1 + CLEAR + lanes[0] * LANE;
+  const into = e.x2 - CLEAR - lanes[1] * LANE;
   // One turn in the space between two columns, if nothing is in the way.
   if (e.x2 - e.x1 > 2 * CLEAR) {
     const direct: Point[] = [[e.x1, e.y1], [out, e.y1], [out, e.y2], [e.x2, e.y2]];
@@ -141,16 +164,10 @@ function rounded(points: Point[]): string {
   return `${path} L${last[0]},${last[1]}`;
 }
 
-/** Return the middle of the longest horizontal segment, where a label covers no card. */
-function middleOf(points: Point[]): { x: number; y: number } {
-  let best = { x: points[0]?.[0] ?? 0, y: points[0]?.[1] ?? 0 };
-  let longest = -1;
-  for (let i = 1; i < points.length; i++) {
-    const [a, b] = [points[i - 1] as Point, points[i] as Point];
-    if (a[1] === b[1] && Math.abs(b[0] - a[0]) > longest) {
-      longest = Math.abs(b[0] - a[0]);
-      best = { x: (a[0] + b[0]) / 2, y: a[1] };
-    }
-  }
-  return best;
+/** Return places for a label on the horizontal segments, where it covers no card: the middle of the longest one first. */
+function placesOf(points: Point[]): Point[] {
+  const segments = points.slice(1).map((b, i): [Point, Point] => [points[i] as Point, b]).filter(([a, b]) => a[1] === b[1]);
+  segments.sort(([a, b], [c, d]) => Math.abs(d[0] - c[0]) - Math.abs(b[0] - a[0]));
+  const long = segments.filter(([a, b], n) => n === 0 || Math.abs(b[0] - a[0]) > LABEL[0]);
+  return long.flatMap(([a, b]) => [0.5, 0.25, 0.75].map((t): Point => [a[0] + (b[0] - a[0]) * t, a[1]]));
 }

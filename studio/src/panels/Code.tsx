@@ -101,7 +101,6 @@ export function CodePane() {
           ))}
         </div>
         <span className="quiet">{style === "script" ? "imports surefoot" : "needs only torch, numpy and gymnasium"} · {text.split("\n").length} lines</span>
-        <span className="grow" />
         <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => toast("copied"))}>Copy</button>
         <button type="button" onClick={() => download(file, text)}>Download</button>
         <button type="button" aria-label="close the program" onClick={() => set({ code: false })}>✕</button>

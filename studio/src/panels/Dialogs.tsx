@@ -72,7 +72,7 @@ function Chooser({ label, choices, onPick, filter = true, words: external, onWor
       />
       <ul id="choices" role="listbox" aria-label={label} ref={list}>
         {shown.map((choice, i) => (
-          <li key={choice.key} id={`choice-${i}`} role="option" aria-selected={i === at} aria-disabled={choice.off} onMouseEnter={() => setAt(i)} onClick={() => pick(choice)}>
+          <li key={choice.key} id={`choice-${i}`} role="option" aria-selected={i === at} aria-disabled={choice.off} onMouseMove={() => setAt(i)} onClick={() => pick(choice)}>
             <b>{choice.label}</b>
             <small>{choice.note}</small>
           </li>

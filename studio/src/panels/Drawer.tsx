@@ -35,7 +35,7 @@ export function Strip() {
           {starting ? "Starting…" : on && !paused ? "❚❚ Pause" : on ? "▶ Resume" : "▶ Run"}
         </button>
         <button type="button" disabled={starting || (!on && !ok)} onClick={() => (on ? command("tick") : void run(true))} title="run one tick">{on ? "Step tick" : "Start paused"}</button>
-        <button type="button" disabled={!on || starting} onClick={() => command("node")} title="run the next node">Step node</button>
+        <button type="button" disabled={!on || starting} onClick={() => command("node")} title={session?.next ? `run the next node: ${session.next}` : "run the next node"}>Step node</button>
         <button type="button" disabled={!on || starting} onClick={() => command("update")} title="run until the next update">To update</button>
         <button type="button" disabled={!on} onClick={() => command("stop")}>■ Stop</button>
         {(on || elsewhere) && <button type="button" disabled={!ok} title="run this graph, as it is now, after the active run" onClick={() => void consented(false)}>Queue</button>}
@@ -55,7 +55,6 @@ export function Strip() {
           <div><dt>update</dt><dd>{grouped(session?.updates)}</dd></div>
           <div><dt>steps</dt><dd>{grouped(session?.env_steps)}</dd></div>
           <div><dt>ticks/s</dt><dd>{grouped(session?.ticks_per_second)}</dd></div>
-          {paused && session?.next && <div><dt>next</dt><dd>{session.next}</dd></div>}
         </dl>
       </div>
       {changed > startVersion && <span className="stale" title="the run continues with the graph it was started with">graph changed since the run started</span>}
@@ -113,17 +112,17 @@ function Doctor() {
   const findings = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings : NO_FINDINGS));
   const doc = useStudio((s) => s.doc?.doc);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc);
-  const ordered = [...findings].sort((a, b) => Number(a.status !== "open") - Number(b.status !== "open") || Number(b.primary) - Number(a.primary));
-  if (ordered.length === 0) return <p className="quiet pad">{on ? "The doctor checks every update and has no findings." : "The doctor checks every update of a run and shows its findings on the node to change."}</p>;
+  if (findings.length === 0) return <p className="quiet pad">{on ? "The doctor checks every update and has no findings." : "The doctor checks every update of a run and shows its findings on the node to change."}</p>;
   return (
     <ul className="doctor">
-      {ordered.map((f) => (
+      {findings.filter((f) => !f.root).map((f) => (
         <li key={f.rule} className={`${f.severity} ${f.status}`} data-testid={`finding-${f.rule}`}>
           <div>
             <b>
               {f.rule} {f.title}
             </b>
             <span className="tag">{f.status === "open" ? f.severity : "resolved"}</span>
+            {f.primary && <span className="tag">start here</span>}
             {f.node && (
               <button type="button" className="link" onClick={() => set({ selected: [f.node], edge: "" })}>
                 {f.node}
@@ -133,6 +132,11 @@ function Doctor() {
               since update {f.since_update}; {Object.entries(f.evidence).map(([k, v]) => `${k} ${short(v)}`).join(", ")}
             </p>
             <p>{f.causes.join("; or ")}</p>
+            {findings.some((g) => g.root === f.rule) && (
+              <p>
+                consequences: {findings.filter((g) => g.root === f.rule).map((g) => `${g.rule} ${g.title}${g.status === "open" ? "" : " (resolved)"}`).join(", ")}
+              </p>
+            )}
           </div>
           {Object.keys(f.patch).length > 0 && (
             <button type="button" className="apply" onClick={() => void ask("apply", { doc, rule: f.rule })} title="changes the graph; takes effect in the next run">

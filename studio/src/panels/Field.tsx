@@ -1,23 +1,41 @@
-import { useEffect, useRef, useState } from "react";
+import { Fragment, useEffect, useRef, useState } from "react";
+import { toast } from "../store";
 import type { Param } from "../types";
 
-const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : scheduleText(value) || JSON.stringify(value));
+
+/** Return a schedule to 0 as one types it, such as lin_0.001. */
+function scheduleText(value: unknown): string {
+  const { kind, start, end } = value as { kind?: string; start?: number; end?: number };
+  const word = { linear: "lin", cosine: "cos" }[kind ?? ""];
+  return word && end === 0 ? `${word}_${start}` : "";
+}
 
 /** One parameter. The input is sent to the server, which validates it and reports errors. */
 export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => Promise<unknown> }) {
   const isSet = value !== undefined;
   const [typed, setTyped] = useState(text(value));
   const shown = text(value); // compare text, not values: a list is a new object after every change of the graph
-  useEffect(() => setTyped(shown), [shown]);
+  const before = useRef(shown);
+  const sent = useRef("");
+  useEffect(() => {
+    const was = before.current;
+    before.current = shown;
+    // Another tab, undo or a fix changed the value; what was typed here and not sent is kept.
+    if (typed === was || typed === sent.current) setTyped(shown);
+    else if (typed !== shown) toast(`${param.name} was changed to ${shown || "its default"} elsewhere; your text is kept: Enter applies it, Escape drops it`);
+  }, [shown]);
   const words = param.type.split(" | ");
   const id = `param-${param.name}`;
   const choice = words.length > 1 && param.legal.startsWith("one of");
-  const sent = useRef("");
+  const type = (next: string) => {
+    sent.current = "";
+    setTyped(next);
+  };
   const send = (next: unknown) => {
     // A refused value returns to the old one; the error message names the reason.
     void onSet(next).then((done) => {
-      sent.current = "";
-      if (done === null) setTyped(text(value));
+      if (done === null) type(text(value));
     });
   };
   const commit = () => {
@@ -29,7 +47,7 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
   return (
     <div className={`field ${isSet ? "given" : ""}`}>
       <label htmlFor={id} title={param.help}>
-        {param.name}
+        {param.name.split("_").map((word, n) => (n ? <Fragment key={word}>_<wbr />{word}</Fragment> : word))}
         {param.required && !isSet && <em> required</em>}
       </label>
       {param.type === "bool" ? (
@@ -41,11 +59,11 @@ export function Field({ param, value, onSet }: { param: Param; value: unknown; o
           ))}
         </select>
       ) : param.name === "source" ? (
-        <textarea id={id} rows={8} spellCheck={false} value={typed} onChange={(e) => setTyped(e.target.value)} onBlur={commit} />
+        <textarea id={id} rows={8} spellCheck={false} value={typed} onChange={(e) => type(e.target.value)} onBlur={commit} />
       ) : (
-        <input id={id} type="text" spellCheck={false} autoComplete="off" value={typed} placeholder={text(param.default) || param.legal} onChange={(e) => setTyped(e.target.value)} onBlur={commit} onKeyDown={(e) => {
+        <input id={id} type="text" spellCheck={false} autoComplete="off" value={typed} placeholder={text(param.default) || param.legal} onChange={(e) => type(e.target.value)} onBlur={commit} onKeyDown={(e) => {
           if (e.key === "Enter") commit();
-          if (e.key === "Escape") setTyped(text(value));
+          if (e.key === "Escape") type(text(value));
         }} />
       )}
       {isSet && !param.required ? (

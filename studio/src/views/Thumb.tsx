@@ -6,6 +6,9 @@ import { useStudio } from "../store";
 import type { Graph } from "../types";
 import { endsOf } from "../words";
 
+/** As far as a wire leaves the cards to the side. */
+const BEND = 110;
+
 export function Thumb({ graph }: { graph: Graph }) {
   const kinds = useStudio((s) => s.kinds);
   const ids = Object.keys(graph.nodes);
@@ -13,7 +16,7 @@ export function Thumb({ graph }: { graph: Graph }) {
   const xs = ids.map((id) => places[id]?.[0] ?? 0);
   const ys = ids.map((id) => places[id]?.[1] ?? 0);
   const h = 84;
-  const box = [Math.min(...xs) - 30, Math.min(...ys) - 40, Math.max(...xs) - Math.min(...xs) + WIDTH + 60, Math.max(...ys) - Math.min(...ys) + h + 80];
+  const box = [Math.min(...xs) - BEND, Math.min(...ys) - 40, Math.max(...xs) - Math.min(...xs) + WIDTH + 2 * BEND, Math.max(...ys) - Math.min(...ys) + h + 80];
   return (
     <svg viewBox={box.join(" ")} className="thumb" aria-hidden="true" preserveAspectRatio="xMidYMid meet">
       {graph.edges.map((edge) => {
@@ -22,7 +25,7 @@ export function Thumb({ graph }: { graph: Graph }) {
         const x1 = ax + WIDTH;
         const y1 = ay + h / 2;
         const y2 = by + h / 2;
-        const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+        const bend = Math.min(BEND, Math.max(40, Math.abs(x2 - x1) / 2));
         return <path key={`${edge.from}${edge.to}`} d={`M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`} className="thumb-edge" strokeDasharray={edge.delay ? "14 10" : undefined} />;
       })}
       {ids.map((id) => (

@@ -187,7 +187,7 @@ class GraphImportArgs:
             try:
                 if self.file.stat().st_size > MOST_BYTES:
                     raise GraphError(f"{self.file} has more than {MOST_BYTES:,} bytes, the largest file that is read")
-                result = from_json_text(self.file.read_text(encoding="utf-8"))
+                result = from_json_text(self.file.read_text(encoding="utf-8-sig"))
             except (OSError, UnicodeDecodeError) as why:
                 raise GraphError(f"cannot read {self.file}: {why}") from why
         else:

@@ -6,32 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.compat.dnne import register
+from surefoot.compat.dnne.drawing import MODES, NOTES, WIDGETS, pair_of, put_first_values_first, remove_reroutes
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.import_.program import Imported
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.model import NAME, Edge, End, Graph, Node, make_node
+from surefoot.graph.spec.model import NAME, Edge, End, Graph, GraphComment, Node, make_node
 from surefoot.graph.spec.params import read_params
-from surefoot.graph.spec.text import MOST_EDGES, MOST_NODES, parse_json
+from surefoot.graph.spec.text import MOST_EDGES, MOST_NODES, MOST_TEXT, parse_json
 from surefoot.graph.wiring import LATER, READY
 
-# The parameters of DNNE's panels, in their order: a workflow stores values without names.
-WIDGETS: dict[str, tuple[str, ...]] = {
-    "IsaacGymEnvNode": (
-        *("env_name", "num_envs", "isaac_gym_path", "isaac_gym_envs_path", "headless", "device", "physics_engine"),
-    ),
-    "PPOAgentNode": (
-        *("hidden_sizes", "activation", "action_space", "action_dim", "learning_rate", "deterministic", "init_log_std"),
-    ),
-    "PPOTrainerNode": (
-        *("horizon_length", "num_epochs", "minibatch_size", "gamma", "gae_lambda", "clip_param", "value_coef"),
-        *("entropy_coef", "learning_rate", "max_grad_norm"),
-        *("checkpoint_enabled", "checkpoint_trigger_type", "checkpoint_trigger_value"),
-    ),
-    "CartpoleActionNode": ("max_push_effort",),
-    **dict.fromkeys(("FloatConstant", "IntConstant", "StringConstant"), ("value",)),
-    "PrintValue": ("prefix",),
-}
 _DROPPED = {
     "IsaacGymEnvNode": {"isaac_gym_path", "isaac_gym_envs_path", "headless", "device", "physics_engine"},
     "PPOTrainerNode": {"checkpoint_enabled", "checkpoint_trigger_type", "checkpoint_trigger_value"},
@@ -46,8 +30,9 @@ DEFAULTS = {
 }
 
 
-# Cartpole is learned on all of 5 seeds after 120,000 steps with 64 copies and 390,000 with 512; DNNE runs until it is stopped.
-ENOUGH_STEPS, STEPS_PER_ENV = 300_000, 1_000
+# Cartpole is learned on all of 5 seeds after 120,000 steps with 64 copies (with tanh after 500,000) and 390,000 with 512;
+# DNNE runs until it is stopped.
+ENOUGH_STEPS, STEPS_PER_ENV = 500_000, 1_000
 # Updates per printed line.
 PRINT_EVERY = 100
 
@@ -85,6 +70,7 @@ class _Workflow:
             self._node(each)
         for each in links:
             self._link(each)
+        self.notes += [*remove_reroutes(self.graph), *put_first_values_first(self.graph)]
         self._complete()
         return Imported(self.graph, self.notes)
 
@@ -94,6 +80,9 @@ class _Workflow:
         if spec is None or not isinstance(number, int) or isinstance(number, bool) or number in self.ids:
             raise GraphError(f"a node of the workflow has the id {str(number)[:20]}; ids must be unique integers")
         original = str(spec.get("type"))
+        if original in NOTES:
+            self._comment(number, spec)
+            return
         declared = REGISTRY.find(original)
         if declared is None:
             raise GraphError(f"node {number}: there is no node called {original[:60]!r}{REGISTRY.near(original[:60])}")
@@ -101,16 +90,25 @@ class _Workflow:
         self.ids[number], self.origin[id] = id, original
         self.ports[id] = (_names(spec.get("inputs")), _names(spec.get("outputs")))
         self.graph.nodes[id] = Node(declared.name, self._params(id, original, spec))
-        position = as_list(spec.get("pos"))
-        if position is not None and len(position) >= 2 and all(isinstance(x, int | float) for x in position[:2]):
-            self.graph.layout[id] = (float(position[0]), float(position[1]))
+        if (mode := MODES.get(spec.get("mode", 0), "")) != "":
+            self.graph.nodes[id].mode = mode
+            self.notes.append(f"{id}: {mode}, as in the workflow")
+        if (position := pair_of(spec.get("pos"))) is not None:
+            self.graph.layout[id] = position
+
+    def _comment(self, number: int, spec: Mapping[str, Any]) -> None:
+        text = " ".join(str(each) for each in as_list(spec.get("widgets_values")) or [])
+        at, size = pair_of(spec.get("pos")) or (0.0, 0.0), pair_of(spec.get("size")) or (300.0, 120.0)
+        self.graph.frames[f"note{number}"] = GraphComment(text[:MOST_TEXT], at, size)
 
     def _params(self, id: str, original: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-        values = as_list(spec.get("widgets_values")) or []
+        widgets = spec.get("widgets_values")
+        values = as_list(widgets) or []
         order = WIDGETS.get(original, tuple(param.name for param in REGISTRY.get(original).params))
         if len(values) > len(order):
             raise GraphError(f"{id}: {original} has {len(order)} widgets, not {len(values)}")
-        params: dict[str, Any] = dict(zip(order, values, strict=False))
+        # Some versions of the editor store them with their names.
+        params: dict[str, Any] = dict(as_mapping(widgets) or zip(order, values, strict=False))
         for name in sorted(_DROPPED.get(original, set())):
             if name in params:
                 self._note_dropped(id, name, params.pop(name))
@@ -177,7 +175,7 @@ class _Workflow:
         """Return the port of a slot: by its name in the workflow, else by position."""
         declared, names = REGISTRY.get(self.graph.nodes[id].type), self.ports[id][side]
         find = declared.output if side else declared.input
-        if 0 <= slot < len(names):
+        if 0 <= slot < len(names) and names[slot]:
             port = find(names[slot])
             if port is not None:
                 return port.name
@@ -234,7 +232,7 @@ class _Workflow:
     def _one_learning_rate(self, trainer: str) -> None:
         """Keep the trainer's learning rate; DNNE has one on the agent too and ignores it."""
         model = next((e.source.node for e in self.graph.edges if e.target == End(trainer, "model")), None)
-        if model is not None and "lr" in self.graph.nodes[trainer].params:
+        if model is not None:
             rate = self.graph.nodes[model].params.pop("lr", None)
             if rate is not None:
                 self.notes.append(f"{model}: lr={rate} is left out; that of {trainer} is used")
@@ -278,7 +276,7 @@ class _Workflow:
 
 
 def _names(slots: Any) -> list[str]:
-    return [str(spec.get("name")) for each in as_list(slots) or [] if (spec := as_mapping(each)) is not None]
+    return [str(spec.get("name") or "") for each in as_list(slots) or [] if (spec := as_mapping(each)) is not None]
 
 
 def _short(type: str) -> str:

@@ -6,11 +6,10 @@ import ast
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.export.block import split_block
-from surefoot.graph.export.standalone import MARK, StandaloneWriter, writer_of
 from surefoot.graph.export.writing import read_literal
 from surefoot.graph.import_.script_reader import ScriptReader
 from surefoot.graph.nodes import REGISTRY
@@ -18,6 +17,9 @@ from surefoot.graph.spec.code_source import problem
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import params_to_json, read_params
 from surefoot.graph.spec.text import FORMAT, MOST_BYTES, from_json, parse_json
+
+if TYPE_CHECKING:
+    from surefoot.graph.export.standalone import StandaloneWriter
 
 _READERS: dict[str, str] = {}
 """{format: module with the functions `is_workflow(content)` and `from_workflow(text)`}"""
@@ -54,7 +56,7 @@ def import_program(path: Path | str) -> Imported:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise GraphError(f"{path} has more than {MOST_BYTES:,} bytes")
-        return from_program(path.read_text(encoding="utf-8"))
+        return from_program(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as why:
         raise GraphError(f"cannot read {path}: {why}") from why
 
@@ -69,6 +71,9 @@ def from_program(text: str) -> Imported:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
         raise GraphError(f"this is not a Python program: {why}") from why
+    # Imported late: it imports torch, and the studio registers formats before its page is there.
+    from surefoot.graph.export.standalone import MARK
+
     program, graph, unchanged = split_block(text)
     if graph is not None and unchanged:
         return Imported(graph)
@@ -85,6 +90,8 @@ def from_program(text: str) -> Imported:
 
 def _edited(text: str, tree: ast.Module, graph: Graph) -> Imported:
     """Return the graph of an edited standalone program: new Config values are taken over, added statements become Code nodes."""
+    from surefoot.graph.export.standalone import writer_of
+
     writer = writer_of(graph)
     statements = ast.parse(writer.text()).body
     exported, names = (

@@ -54,7 +54,7 @@ def _check_input_size(input_size: Any, obs: Type) -> None:
         raise Misfit("input_size", message)
     for name, size in sizes.items():
         # An agent may flatten: [84, 84] as 7056 is accepted.
-        if size != rows[name] and _entries(size if isinstance(size, tuple) else (size,)) != flat[name]:
+        if size != rows[name] and size not in (flat[name], (flat[name],)):
             message = f"input_size is {input_size} but the observations are {_shown(rows[name])}; set it to {right}"
             raise Misfit("input_size", message)
 

@@ -85,7 +85,13 @@ def _step(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
             f"the environment takes {world.dtype} {list(world.shape or ())} but gets {actions.dtype}; set "
             f'action_space="{kind}" on the agent',
         )
-    if world.shape is not None and actions.shape is not None and not _same_rows(actions.shape, world.shape):
+    # A choice per copy may be one number or a row of one, which are different action spaces.
+    one_space = world.dtype != "int64" or len(world.shape or ()) == len(actions.shape or ())
+    if (
+        world.shape is not None
+        and actions.shape is not None
+        and not (one_space and _same_rows(actions.shape, world.shape))
+    ):
         raise Misfit(
             "actions",
             f"the environment takes {list(world.shape)} but gets {list(actions.shape)}; set output_size of the agent to the "

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
+from surefoot.errors import FiringError, SurefootError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.execute import execute
@@ -15,6 +17,9 @@ from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import Graph
+
+FILE = "<graph>"
+"""The program's file in tracebacks."""
 
 
 class Compiled:
@@ -39,7 +44,7 @@ class Compiled:
         # The dataclass decorator looks up annotations in sys.modules.
         sys.modules[module.__name__] = module
         try:
-            execute(self.source, self.space, "<graph>")
+            execute(self.source, self.space, FILE)
         finally:
             del sys.modules[module.__name__]
         names = self.space["Config"].__dataclass_fields__
@@ -48,7 +53,14 @@ class Compiled:
 
     def run(self) -> int:
         """Run to the end and return the number of ticks."""
-        self.nodes = self.space["train"](self.config)
+        try:
+            self.nodes = self.space["train"](self.config)
+        except SurefootError:
+            raise
+        except Exception as why:
+            line = [0, *(n for frame, n in walk_tb(why.__traceback__) if frame.f_code.co_filename == FILE)][-1]
+            code = self.source.splitlines()[line - 1].strip() if line else ""
+            raise FiringError(f"the program failed in line {line}, `{code}`: {type(why).__name__}: {why}") from why
         return self.plan.ticks
 
     def sha256(self) -> str:

@@ -16,6 +16,7 @@ from surefoot.errors import CheckpointIncompatible, CheckpointMissing, RunError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import prune
+from surefoot.learn.checkpoint.typed_state import restoring
 
 # The newest checkpoint, and the one before it in case the newest is damaged; more would only cost disk space.
 KEEP = 2
@@ -72,15 +73,16 @@ def restore(engine: Interpreter, saved: dict[str, Any]) -> None:
     # The first tick builds networks and learners, which need the shapes of their inputs.
     engine.tick()
     machine = engine.machine
-    for id, node in engine.nodes.items():
-        if isinstance(node, Restorable) and id in saved["nodes"]:
-            node.restore(saved["nodes"][id])
-    for n, slot in enumerate(_waiting(engine)):
-        entry = saved["waiting"].get(str(n))
-        # Handles are not saved; the first tick has put the new ones into their slots.
-        if entry is not None or _plain(machine.values[slot]) is not None:
-            machine.values[slot] = None if entry is None else _arrays(entry["is"])
-    machine.tick = int(saved["tick"])
+    with restoring("graph"):
+        for id, node in engine.nodes.items():
+            if isinstance(node, Restorable) and id in saved["nodes"]:
+                node.restore(saved["nodes"][id])
+        for n, slot in enumerate(_waiting(engine)):
+            entry = saved["waiting"].get(str(n))
+            # Handles are not saved; the first tick has put the new ones into their slots.
+            if entry is not None or _plain(machine.values[slot]) is not None:
+                machine.values[slot] = None if entry is None else _arrays(entry["is"])
+        machine.tick = int(saved["tick"])
     if why_inexact(engine) is not None:
         _begin_anew(engine)
 

@@ -94,7 +94,8 @@ class Machine:
                     return False
         try:
             result = call(*[values[slot] for slot in args])
-        except Exception as why:
+        except (Exception, SystemExit) as why:
+            # Code that calls sys.exit must not end the studio's thread without a word.
             raise self.failure(index, why) from why
         if out is not None:
             values[out] = result  # pyright: ignore[reportArgumentType, reportCallIssue]  # a tuple for a slice, a value for a slot
@@ -133,7 +134,7 @@ class Machine:
         """Return the current value of an output."""
         return self.values[self.slots[end]]
 
-    def failure(self, index: int, why: Exception) -> FiringError:
+    def failure(self, index: int, why: BaseException) -> FiringError:
         """Return the error of a node that failed, with its inputs."""
         firing = self.firings[index]
         pairs = zip(firing.inputs, self.steps[index][1], strict=True)

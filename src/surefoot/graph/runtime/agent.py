@@ -10,12 +10,13 @@ import torch
 
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
-from surefoot.envs.api import Arrays
+from surefoot.envs.api import Arrays, View
 from surefoot.graph.nodes.learning import MASK
 from surefoot.graph.runtime.base import RuntimeNode, built, copy_weights
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import PolicyInput, load_weights
+from surefoot.train.collect.kernel_act import kernel_act
 from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
 from surefoot.train.collect.tick_collector import ActionRecord
 from surefoot.train.device import keep_large_blocks
@@ -79,7 +80,7 @@ class PPOAgentNode(RuntimeNode):
             name: x.reshape(len(x), -1) if name in self.flat else x for name, x in observations.items() if name != MASK
         }
         if self.actor is not None:
-            return self._act_in_kernel(self.actor, observations, mask), policy
+            return self._act_in_kernel(self.actor, observations, mask, starts), policy
         start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
         before = self.context
         inputs = PolicyInput(
@@ -103,24 +104,26 @@ class PPOAgentNode(RuntimeNode):
         )
         return chosen, policy
 
-    def _act_in_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> ActionRecord:
-        features = np.ascontiguousarray(actor.features(obs), np.float32)
-        shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
-        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
-        log_prob, value = np.empty((2, len(features)), np.float32)
-        actor.net.kernel.net_act(
-            actor.net.net,
-            n=len(features),
-            rng=actor.rng,
-            obs=features,
-            mask=mask,
-            deterministic=False,
-            action=action,
-            env_action=env_action,
-            log_prob=log_prob,
-            value=value,
+    def _act_in_kernel(
+        self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None, starts: np.ndarray | None
+    ) -> ActionRecord:
+        before, context = self.context, {name: x.numpy().copy() for name, x in self.context.items()}
+        start = None if starts is None else np.ascontiguousarray(starts, np.bool_)
+        out = kernel_act(
+            actor, View(obs=obs, action_mask=mask), actor.rng, deterministic=False, start=start, context=context
         )
-        return ActionRecord(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
+        self.context = {name: torch.from_numpy(x) for name, x in context.items()}
+        return ActionRecord(
+            action=out.action,
+            value=out.value,
+            log_prob=out.log_prob,
+            obs=obs,
+            action_mask=mask,
+            start=start,
+            context=before,
+            context_after=self.context,
+            actor=actor,
+        )
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return the weights of the network."""

@@ -56,7 +56,16 @@ class PPOTrainerNode(RuntimeNode):
         schedule: Any = None,
     ) -> Outputs:
         if self.ticks is None:
-            self.begin(built(model), len(rewards), policy_outputs.obs, curiosity, schedule)
+            copies = len(next(iter(policy_outputs.obs.values())))
+            for name, x in (
+                ("rewards", rewards),
+                ("dones", dones),
+                ("terminated", terminated),
+                ("truncated", truncated),
+            ):
+                if x is not None and np.shape(x) != (copies,):
+                    raise ConfigError(f"{name} has the shape {list(np.shape(x))}; the policy acted in {copies} copies")
+            self.begin(built(model), copies, policy_outputs.obs, curiosity, schedule)
         ticks, learner = built(self.ticks), built(self.learner)
         if not _are_equal(states, policy_outputs.obs):
             raise ConfigError(

@@ -14,7 +14,7 @@ from surefoot.graph.spec.learning_check import check_learning
 from surefoot.graph.spec.model import ABSENT, MERGE, Edge, End, Graph
 from surefoot.graph.spec.params import complete_params, read_params
 from surefoot.graph.spec.subgraphs import flatten
-from surefoot.graph.spec.types import ANY, TICK, Clock, Type, misfit, when
+from surefoot.graph.spec.types import ANY, KINDS, TICK, WRITABLE, Clock, Type, misfit, when
 
 
 def check(graph: Graph) -> Checked:
@@ -212,6 +212,18 @@ class _Checker:
                 ]
                 advice = f"; {' or '.join(fitting[:3])} would" if fitting else ""
                 self.report("type", id, name, f"{edge.source} does not fit: {why}{advice}")
+                return
+            if (
+                last
+                and edge.delay is not None
+                and edge.delay.initial is not ABSENT
+                and types[name].kind not in WRITABLE
+            ):
+                message = (
+                    f"its delay starts with {edge.delay.initial!r}, which is not {KINDS[types[name].kind]}; remove the "
+                    "first value, and put an OR in front that gets one from elsewhere"
+                )
+                self.report("initial", id, name, message)
                 return
             if source in checked.types or edge.delay is None:
                 clocks[name] = checked.clocks.get(source, TICK)

@@ -18,15 +18,21 @@ def as_function(source: str, inputs: Sequence[str] = (), outputs: Sequence[str] 
     return f"def code({', '.join(inputs)}):\n{body}\n    return ({returned})\n"
 
 
-def problem(source: str, inputs: Sequence[str] = ()) -> str:
-    """Return why the statements cannot run: invalid syntax, or a name that nothing defines; "" if they can."""
+def problem(source: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> str:
+    """Return why the statements cannot run: invalid syntax, a name that nothing defines, an output that is never set; else ""."""
     try:
-        # As a function: `break` outside of a loop is found by the compiler only.
-        compile(as_function(source, inputs), "<code node>", "exec", dont_inherit=True)
+        # As a function: `break` outside of a loop is found by the compiler only. As a module: one engine inlines the
+        # statements, where `return` and `yield` would end or change its loop.
+        for text in (as_function(source, inputs), textwrap.dedent(source)):
+            compile(text, "<code node>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
         return f"source is not valid Python: {why.msg if isinstance(why, SyntaxError) else why}"
-    names = undefined(source, inputs)
-    return f"source reads {names[0]!r}, which is neither an input nor defined in it" if names else ""
+    if names := undefined(source, inputs):
+        return f"source reads {names[0]!r}, which is neither an input nor defined in it"
+    function = symtable.symtable(as_function(source, inputs), "<code node>", "exec").get_children()[0]
+    local = {each.get_name() for each in function.get_symbols() if each.is_local()}
+    never = next((name for name in outputs if name not in local), None)
+    return "" if never is None else f"source never sets {never!r}, which is an output"
 
 
 def undefined(source: str, inputs: Sequence[str] = ()) -> list[str]:

@@ -251,6 +251,6 @@ def code_type(base: NodeType, id: str, params: Mapping[str, Any]) -> NodeType:
         )
         for side in ("inputs", "outputs")
     )
-    if why := problem(str(params.get("source", "")), [port.name for port in inputs]):
+    if why := problem(str(params.get("source", "")), *([port.name for port in side] for side in (inputs, outputs))):
         raise GraphError(f"{id}: {why}")
     return replace(base, inputs=inputs, outputs=outputs, source=CONST if params.get("once") else TICK)

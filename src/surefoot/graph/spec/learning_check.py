@@ -30,6 +30,7 @@ def check_learning(
     checked: Checked, types: Mapping[str, NodeType], into: Mapping[str, Mapping[str, Edge]]
 ) -> Iterator[Complaint]:
     """Yield what is wrong with agents and trainers of a graph whose types fit."""
+    yield from _twice(checked, types, into)
     for id in checked.order:
         if types[id].input("observations") is not None and types[id].output("policy_output") is not None:
             yield from _network(id, checked.params[id])
@@ -39,6 +40,32 @@ def check_learning(
             if types[agent].output("model") is not None and "observations" in into[agent]:
                 yield from _same_agent(id, agent, types, into)
             yield from _rollout(id, checked, into)
+
+
+def _twice(
+    checked: Checked, types: Mapping[str, NodeType], into: Mapping[str, Mapping[str, Edge]]
+) -> Iterator[Complaint]:
+    """Yield where two nodes change one environment, one network or one file in the same tick."""
+    first: dict[tuple[str, Any], str] = {}
+    for id in checked.order:
+        kind, params = types[id].name, checked.params[id]
+        if kind in ("Step", "TownStep"):
+            edge = into[id]["sim_handle"]
+            port, thing, advice = "sim_handle", edge.source, f"steps {edge.source.node}; add another Environment"
+        elif kind == "PPOTrainerNode":
+            edge = into[id]["model"]
+            port, thing, advice = "model", edge.source, f"updates {edge.source.node}; a network has one trainer"
+        elif kind in ("Recorder", "Checkpoint"):
+            port, thing, advice = (
+                "folder",
+                params["folder"],
+                f"writes to folder {params['folder']!r}; choose another folder",
+            )
+        else:
+            continue
+        other = first.setdefault((kind, thing), id)
+        if other != id:
+            yield Complaint("error", id, port, f"{other} already {advice}")
 
 
 def _same_agent(

@@ -36,6 +36,8 @@ KINDS = {
     "responses": "responses of a language model",
     "language": "a language model (a handle)",
 }
+# Values that a file can hold, such as the first one of a delay.
+WRITABLE = frozenset({"any", "tensor", "number", "text", "flag", "trigger", "dict"})
 # Handles are live objects: they are passed by reference and never serialised, so both ends stay in one process.
 HANDLES = frozenset({"model", "world", "learner", "manager", "curiosity", "toolbox", "encoder", "chooser", "language"})
 

@@ -10,6 +10,7 @@ from surefoot.decide.policy.experience_log import Log
 from surefoot.decide.policy.outcome_model import BIAS
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.errors import CheckpointIncompatible
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.server.decisions.served_policy import ServedPolicy
 
 
@@ -50,6 +51,7 @@ def _evaluable(serving: ServedPolicy, none: float) -> dict[str, np.ndarray]:
     }
 
 
+@restoring("served policy")
 def restore(serving: ServedPolicy, parts: dict[str, Any], log: Log) -> None:
     """Continue from the parts of a version, with the outcomes it has learned from."""
     require_readable(parts)
@@ -70,6 +72,7 @@ def restore(serving: ServedPolicy, parts: dict[str, Any], log: Log) -> None:
     serving.inputs.set_state(service["inputs"])
 
 
+@restoring("served policy")
 def version_chooser(serving: ServedPolicy, number: int) -> ReplayChooser:
     """Return the chooser of a saved version; it has no log and does not learn."""
     parts: dict[str, Any] = serving.versions.load(number).parts

@@ -63,6 +63,8 @@ class AccessGuard:
     tokens: Mapping[str, frozenset[Scope]] = field(default_factory=dict[str, frozenset[Scope]])
     origins: Sequence[str] = ()
     """Origins whose pages may send requests."""
+    other_origin: str = "add it with --allow-origin"
+    """What to do about a page of another origin."""
     per_second: float = 0.0
     """Requests per second and client; 0: no limit."""
     clock: Callable[[], float] = time.monotonic
@@ -85,7 +87,7 @@ class AccessGuard:
             site = origin.decode("latin-1")
             local = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]", self.host)}
             if site not in local and site not in self.origins:
-                raise Refused("origin", f"the origin {site[:80]!r} is not allowed; add it with --allow-origin")
+                raise Refused("origin", f"the origin {site[:80]!r} is not allowed; {self.other_origin}")
         if self.per_second > 0:
             # Token bucket: refilled at per_second, and as large.
             now = self.clock()

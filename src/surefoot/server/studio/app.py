@@ -31,7 +31,7 @@ MOST_QUEUED = 256
 LIVE = ("status", "frames")
 PAGE = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; "
+    "connect-src 'self' ws://127.0.0.1:{port} ws://localhost:{port}; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 # Reports contain inline scripts and data of unknown origin: a sandbox keeps them from the studio's cookie.
@@ -128,7 +128,11 @@ class StudioApp:
         index = STATIC / "index.html"
         if not index.exists():
             return PlainTextResponse("this installation has no page; build it with `make studio`\n", status_code=503)
-        headers = {"content-security-policy": PAGE, "cache-control": "no-store", "referrer-policy": "no-referrer"}
+        headers = {
+            "content-security-policy": PAGE.format(port=self.guard.port),
+            "cache-control": "no-store",
+            "referrer-policy": "no-referrer",
+        }
         return HTMLResponse(index.read_text(encoding="utf-8"), headers=headers)
 
     async def asset(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from surefoot.graph.run.interpreter import Break
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
-from surefoot.server.studio.doctor_fixes import pinned_on, remedy
+from surefoot.server.studio.doctor_fixes import remedy
 from surefoot.server.studio.document_commands import DocumentCommands
 from surefoot.server.studio.graph_files import GraphDirectory
 from surefoot.server.studio.run_library import Library
@@ -91,7 +91,8 @@ class Studio:
 
     def do_apply(self, doc: str, rule: str) -> dict[str, Any]:
         """Apply the doctor's advice for a finding of the run."""
-        finding = self.session.findings.get(rule) if self.session is not None else None
+        findings = [] if self.session is None else self.session.findings
+        finding = next((each for each in findings if each["rule"] == rule), None)
         if finding is None:
             raise GraphError(f"the run has no finding {rule[:20]!r}")
         return self.documents.change(doc, remedy(self.graphs.get(doc).graph, finding["patch"]))
@@ -165,22 +166,15 @@ class Studio:
 
     def _forward(self, message: dict[str, Any]) -> None:
         """Forward an event of the run to the tabs; called in the run's thread."""
-        if message["on"] == "finding":
-            message["finding"] = self._pinned(message["doc"], message["finding"])
         self.broadcast(message)
         # The last message of a run comes after its files are closed.
         if message.get("end") and self.queue.waiting and self._loop is not None:
             self._loop.call_soon_threadsafe(self._after_run)
 
-    def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
-        return finding | {"node": pinned_on(self.graphs.get(doc).graph, finding["patch"])}
-
     def _session_json(self) -> dict[str, Any] | None:
         if self.session is None:
             return None
-        session = self.session.to_json()
-        findings = [self._pinned(self.session.document, each) for each in session["findings"]]
-        return session | {"findings": findings, "waiting": len(self.queue.waiting)}
+        return self.session.to_json() | {"waiting": len(self.queue.waiting)}
 
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:

@@ -188,6 +188,7 @@ class GraphDirectory:
         # Imported late: they import torch, which would delay the page.
         from surefoot.graph.import_.program import from_json_text, from_program
 
+        text = text.removeprefix("\ufeff")
         if text.lstrip().startswith("<"):
             text = graph_of_page(text)
         imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)

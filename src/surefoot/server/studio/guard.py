@@ -13,6 +13,7 @@ from pathlib import Path
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.problems import Refused
 
+PRINTED = "open the address that `surefoot studio` printed"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
@@ -57,7 +58,7 @@ class TabGuard:
 
     def check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Raise `Refused` unless the request names this machine and comes from no other site's page."""
-        AccessGuard(port=self.port).check("/", dict(headers), "", "read")
+        AccessGuard(port=self.port, other_origin=PRINTED).check("/", dict(headers), "", "read")
 
     def check_socket(self, headers: Iterable[tuple[bytes, bytes]], cookies: Mapping[str, str]) -> None:
         """Check a WebSocket. It must have an Origin: browsers open WebSockets to any site."""
@@ -69,7 +70,7 @@ class TabGuard:
     def check_cookie(self, cookies: Mapping[str, str]) -> None:
         """Raise `Refused` unless the cookie holds the token."""
         if not self.is_token(cookies.get(self.cookie, "")):
-            raise Refused("forbidden", "open the address that `surefoot studio` printed; it contains the token")
+            raise Refused("forbidden", f"{PRINTED}; it contains the token")
 
     def is_token(self, token: str) -> bool:
         """Return whether this is the token."""

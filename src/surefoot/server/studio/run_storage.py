@@ -18,7 +18,7 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 from surefoot.learn.checkpoint.retention import prune
 from surefoot.learn.learner import Learner
 from surefoot.server.studio.scenes import env_of
-from surefoot.telemetry.doctor.doctor import LiveDoctor
+from surefoot.telemetry.doctor.doctor import LiveDoctor, consequences
 from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
@@ -114,6 +114,13 @@ class Keeper:
         for finding in news:
             self.recorder.finding(**finding.to_json())
         return news
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Return what `surefoot doctor` finds in the record so far; `root` is the rule that explains a finding."""
+        doctor = self.doctor.doctor
+        found = doctor.findings()
+        root = {f.rule: rule for rule, below in consequences(found, doctor.rules).items() for f in below}
+        return [each.to_json() | {"root": root.get(each.rule, "")} for each in found]
 
     def _begin(self, trainer: Trains | None) -> None:
         """Write the record's header; `trainer` is None if the run ends before its first update."""

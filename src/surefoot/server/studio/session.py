@@ -17,6 +17,7 @@ from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
 from surefoot.server.studio.advantages import advantages_of
 from surefoot.server.studio.curves import CurveBook
+from surefoot.server.studio.doctor_fixes import pinned_on
 from surefoot.server.studio.run_storage import Keeper, Trains
 from surefoot.server.studio.scenes import EnvScene, scenes_of
 from surefoot.telemetry.schema import EndReason
@@ -67,7 +68,8 @@ class Session:
         self.curves = CurveBook()
         self.state, self.why = "starting", ""
         self.error: dict[str, Any] | None = None
-        self.findings: dict[str, dict[str, Any]] = {}
+        self.findings: list[dict[str, Any]] = []
+        """What `surefoot doctor` finds in the record so far, each with the node to change."""
         self._commands: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._goal = "" if paused else "run"
         """run, update (pause after the next one), or empty: paused."""
@@ -95,7 +97,7 @@ class Session:
 
     def to_json(self) -> dict[str, Any]:
         """Return the complete state, for a tab that is opened later."""
-        return self._status() | {"curves": self.curves.to_json(), "findings": list(self.findings.values())}
+        return self._status() | {"curves": self.curves.to_json(), "findings": self.findings}
 
     def advantages(self, node: str, stream: int) -> dict[str, Any]:
         """Return the advantages of a trainer's last rollout; raise `GraphError` if there are none."""
@@ -135,7 +137,8 @@ class Session:
             # Errors while building start with the name of the node.
             name = str(error).partition(":")[0]
             self._fail(message := str(error), node=name if name in self.graph.nodes else "")
-        except Exception as error:
+        except BaseException as error:
+            # SystemExit too, which would end a thread without a word.
             self._fail(message := f"{type(error).__name__}: {error}")
             raise
         finally:
@@ -164,6 +167,7 @@ class Session:
         self._saved, self._statuses, self._slept_to = time.monotonic() - SAVE_EVERY + SAVE_FIRST, 0, 0.0
         if self.keeper.checkpoint is not None:
             restore(self.engine, self.keeper.checkpoint.parts["graph"])
+            self._examine()
         self.state = "running" if self._goal else "paused"
         self._send_status()
 
@@ -214,11 +218,14 @@ class Session:
 
     def _record(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Any]) -> None:
         self.curves.add(metrics)
-        for finding in self.keeper.update(trainer, metrics, episodes):
-            self.findings[finding.rule] = finding.to_json()
-            self.broadcast({"on": "finding", "doc": self.document, "finding": finding.to_json()})
+        if self.keeper.update(trainer, metrics, episodes):
+            self._examine()
         if self._goal == "update":
             self._pause(f"update {metrics['update']}")
+
+    def _examine(self) -> None:
+        self.findings = [each | {"node": pinned_on(self.graph, each["patch"])} for each in self.keeper.findings()]
+        self.broadcast({"on": "findings", "doc": self.document, "findings": self.findings})
 
     def _execute(self, *, wait: bool) -> bool:
         """Execute the commands that arrived. Return False for a stop."""
@@ -313,6 +320,7 @@ class Session:
                 engine.close()
         finally:
             self.keeper.close(reason, message)
+            self._examine()
             # Steps of an unfinished rollout are not in the record; the page shows the number that the record has.
             self._numbers["env_steps"] = self.keeper.recorder.env_steps
             self.broadcast({"on": "status", "end": True, **self._status(), "values": {}, "news": self.curves.take()})

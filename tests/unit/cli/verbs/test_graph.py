@@ -31,6 +31,15 @@ def test_a_graph_that_does_not_exist_is_one_sentence(
     assert message in capsys.readouterr().err
 
 
+def test_a_workflow_that_was_saved_with_a_byte_order_mark_is_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[3] / "samples" / "graph" / "Cartpole_PPO.json").read_text(encoding="utf-8")
+    (tmp_path / "marked.json").write_text(text, encoding="utf-8-sig")
+    assert main(["graph", "import", str(tmp_path / "marked.json")]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"]["agent3"]["type"] == "PPOAgentNode"
+
+
 def test_a_changed_seed_is_the_only_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", "templates", "cartpole"]) == 0
     graph = json.loads(capsys.readouterr().out)

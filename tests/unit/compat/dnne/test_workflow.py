@@ -68,6 +68,61 @@ def test_the_notes_list_every_change() -> None:
         assert message in notes
 
 
+def _or_inputs_swapped(workflow: dict) -> None:
+    for link in workflow["links"]:
+        if link[3] == 2:
+            link[4] = 1 - link[4]
+
+
+def _reroute_of_the_observations(workflow: dict) -> None:
+    workflow["nodes"].append({"id": 70, "type": "Reroute", "inputs": [{"name": ""}], "outputs": [{"name": ""}]})
+    link = next(each for each in workflow["links"] if each[0] == 7)
+    workflow["links"] += [[80, link[1], link[2], 70, 0, "*"], [81, 70, 0, link[3], link[4], "*"]]
+    workflow["links"].remove(link)
+
+
+def _widgets_by_name(workflow: dict) -> None:
+    workflow["nodes"][0]["widgets_values"] = {"env_name": "Cartpole", "num_envs": 1, "device": "cuda"}
+
+
+def _other_order(workflow: dict) -> None:
+    workflow["nodes"].reverse()
+    workflow["links"].reverse()
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (_or_inputs_swapped, "either2: env1.observations is the first value"),
+        (_reroute_of_the_observations, "its ends are connected directly"),
+        (_widgets_by_name, "device='cuda' is left out"),
+        (_other_order, "becomes surefoot/CartPoleContinuous-v0"),
+        (lambda w: w["nodes"][5].pop("widgets_values"), "agent3: lr=0.0003 is left out"),
+        (lambda w: w["nodes"].append({"id": 9, "type": "Note", "widgets_values": ["Read me."]}), "total_steps"),
+    ],
+)
+def test_another_drawing_of_the_same_workflow_is_the_same_graph(change, note: str) -> None:
+    found, meant = from_workflow(changed(change)), from_workflow(WORKFLOW)
+    assert check(found.graph).errors == []
+    assert {(e.source, e.target, e.delay) for e in found.graph.edges} == {
+        (e.source, e.target, e.delay) for e in meant.graph.edges
+    }
+    assert any(note in each for each in found.notes)
+
+
+def test_comments_and_muted_nodes_of_a_workflow_are_kept() -> None:
+    def change(workflow: dict) -> None:
+        note = {"id": 9, "type": "Note", "pos": [5, 6], "size": {"0": 200, "1": 90}, "widgets_values": ["Read me."]}
+        print_value = {"id": 8, "type": "PrintValue", "mode": 2, "inputs": [{"name": "value", "link": 50}]}
+        workflow["nodes"] += [note, print_value]
+        workflow["links"].append([50, 4, 1, 8, 0, "*"])
+
+    graph = from_workflow(changed(change)).graph
+    assert (graph.frames["note9"].text, graph.frames["note9"].size) == ("Read me.", (200.0, 90.0))
+    assert [node.mode for id, node in graph.nodes.items() if id.endswith("8")] == ["mute"]
+    assert check(graph).errors == []
+
+
 def test_a_push_of_at_most_ten_newton_is_an_action_of_a_fortieth() -> None:
     """Isaac multiplies a clipped action by max_push_effort; the environment here multiplies it by 400 N."""
     params = from_workflow(WORKFLOW).graph.nodes["action5"].params
@@ -79,10 +134,10 @@ def test_a_push_of_at_most_ten_newton_is_an_action_of_a_fortieth() -> None:
 
 
 def test_the_imported_workflow_learns_on_every_seed_with_what_the_import_sets(tmp_path: Path) -> None:
-    """With 64 copies, as in the template cartpole_ppo: five runs of 300,000 steps take three seconds."""
+    """With 64 copies, as in the template cartpole_ppo: five runs of 500,000 steps take five seconds."""
     graph = from_workflow(changed(lambda w: w["nodes"][0]["widgets_values"].__setitem__(1, 64))).graph
     graph.nodes["print_trainer6"].params["enabled"] = False
-    assert graph.run.total_steps == 300_000
+    assert graph.run.total_steps == 500_000
     for seed in range(5):
         with Interpreter(graph, seed=seed, into=tmp_path / str(seed)) as run:
             *_, last = run

@@ -20,7 +20,7 @@ from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
 
 BOUND = {"town": "Scenario", "tools": "QuerySource"}
-LONGEST = 2100
+LONGEST = 2130
 """Lines of the longest program, the hierarchy's; that of one policy has about 1,500, of which the library's are 1,350."""
 ALONE = [name for name in NAMES if name not in {*BOUND, "language"}]
 
@@ -132,7 +132,7 @@ def test_a_memory_stands_alone_with_everything_else_on_and_comes_back(network: s
 
 
 @pytest.mark.parametrize(
-    ("size", "message"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "not the picture")]
+    ("size", "message"), [({"obs": 4}, "one row of numbers or one picture"), ((4,), "not the picture")]
 )
 def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object, message: str) -> None:
     graph = template("cartpole")

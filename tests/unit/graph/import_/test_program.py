@@ -1,12 +1,14 @@
 """Programs read back as graphs."""
 
+from pathlib import Path
+
 import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.export.block import split_block
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
-from surefoot.graph.import_.program import from_program
+from surefoot.graph.import_.program import from_program, import_program
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.text import canonical
@@ -30,6 +32,11 @@ def test_a_script_without_its_graph_is_read_from_its_code(name: str, fuse: bool)
     result = from_program(split_block(to_script(graph, fuse=fuse))[0])
     assert canonical(result.graph) == canonical(graph)
     assert result.notes == []
+
+
+def test_a_byte_order_mark_is_no_part_of_a_program(tmp_path: Path) -> None:
+    (tmp_path / "marked.py").write_text(to_script(template("cartpole")), encoding="utf-8-sig")
+    assert import_program(tmp_path / "marked.py").graph == template("cartpole")
 
 
 def test_a_program_that_stands_alone_needs_its_graph() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.errors import GraphError
+from surefoot.errors import FiringError, GraphError
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
@@ -16,6 +16,16 @@ def small(**changes) -> Graph:
     graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
     graph.nodes["trainer"].params |= changes
     return graph
+
+
+def test_code_that_fails_is_named_with_its_line() -> None:
+    graph = small()
+    graph.add("mine", "Code", source="y = 1 / (len(r) - 8)", inputs=["r"], outputs=["y"])
+    graph.connect("step.rewards", "mine.r")
+    compiled = Compiled(graph, trust=True)
+    number = 1 + next(n for n, line in enumerate(compiled.source.splitlines()) if "len(" in line)
+    with pytest.raises(FiringError, match=rf"line {number}, `.* 1 / .*`: ZeroDivisionError: division by zero"):
+        compiled.run()
 
 
 def test_code_in_a_graph_runs_only_when_it_is_trusted() -> None:

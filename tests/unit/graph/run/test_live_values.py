@@ -1,5 +1,6 @@
 """Summaries of values on edges, and how often they are taken."""
 
+import json
 from collections import deque
 
 import numpy as np
@@ -39,6 +40,63 @@ def test_live_values_are_taken_only_where_somebody_looks_and_not_too_often() -> 
         assert run.value_summary("trainer.loss_info") == {"kind": "value", "value": None}
     live.forget("step.rewards")
     assert live.summaries("step.rewards") == []
+
+
+def test_a_value_that_is_not_there_in_a_tick_is_taken_in_the_next_one_that_has_it() -> None:
+    """A trainer has metrics in one tick of eight."""
+    live = Live(per_second=10, clock=lambda: 0.0)
+    with Interpreter(small(), live=live) as run:
+        run.run(2)
+        live.watch("trainer.loss_info")
+        live.watch("step.rewards")
+        run.run(14)
+    assert [each["tick"] for each in live.summaries("step.rewards")] == [3]
+    assert [each["tick"] for each in live.summaries("trainer.loss_info")] == [8]
+
+
+def test_a_watched_loop_runs_by_whole_rollouts_but_for_those_with_a_summary(tmp_path) -> None:
+    """Of nine rollouts, the first builds the network; two others are run tick by tick, for a summary each."""
+    now, fused = [0.0], list[int]()
+    graph = template("cartpole")
+    graph.remove("print")
+    graph.run.total_steps = 9 * 256
+    live = Live(per_second=10, clock=lambda: now[0])
+    live.watch("step.rewards")
+    live.watch("trainer.loss_info")
+    with Interpreter(graph, live=live, into=tmp_path) as run:
+        whole = run._whole
+        original = whole.run
+
+        def counted() -> None:
+            fused.append(run.ticks)
+            original()
+            # Time passes within the second and the fifth rollout: the next one has the summaries.
+            now[0] += 0.2 if run.ticks in (64, 160) else 0.0
+
+        whole.run = counted
+        run.run()
+        watched = run.sha256()
+    assert fused == [32, 96, 128, 192, 224, 256]
+    assert [each["tick"] for each in live.summaries("step.rewards")] == [1, 65, 161]
+    assert [each["tick"] for each in live.summaries("trainer.loss_info")] == [32, 96, 192]
+    with Interpreter(graph, fuse=False, into=tmp_path) as run:
+        run.run()
+        assert run.sha256() == watched
+
+
+@pytest.mark.parametrize("values", [[3.0], [2, 2, 2], [True, False, True], [-1.5, 0.0, 0.25, 7.0, 7.0]])
+def test_the_histogram_is_numpys(values: list) -> None:
+    found = summary(np.array(values))
+    counts, edges = np.histogram(np.array(values, float), bins=16)
+    assert found["histogram"] == counts.tolist()
+    assert found["edges"] == pytest.approx([edges[0], edges[-1]])
+
+
+def test_numbers_whose_range_overflows_are_summed_up_too() -> None:
+    found = summary(np.array([1e308, -1e308, 1e308, 5.0]))
+    assert (found["min"], found["max"], found["std"]) == (-1e308, 1e308, "inf")
+    assert (found["histogram"][0], found["histogram"][8], found["histogram"][15]) == (1, 1, 2)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 def test_a_summary_counts_what_is_not_finite() -> None:

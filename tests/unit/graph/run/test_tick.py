@@ -18,6 +18,17 @@ def small(**changes) -> Graph:
     return graph
 
 
+def test_code_that_exits_is_a_failure_of_its_node() -> None:
+    graph = template("cartpole")
+    graph.add("mine", "Code", source="raise SystemExit(3)", inputs=["r"])
+    graph.connect("step.rewards", "mine.r")
+    with (
+        Interpreter(graph, trust=True) as run,
+        pytest.raises(FiringError, match=r"mine \(Code\) failed.*SystemExit: 3"),
+    ):
+        run.tick()
+
+
 def test_a_node_that_fails_is_named_with_what_it_was_given() -> None:
     with Interpreter(small()) as run:
         run.nodes["action"].params.mode = "clip"

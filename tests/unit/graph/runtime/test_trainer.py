@@ -51,6 +51,17 @@ def test_memory_and_curiosity_and_a_schedule_can_be_drawn() -> None:
     assert compiled.sha256() == digits
 
 
+def test_rewards_that_are_not_one_per_copy_are_refused_in_the_first_tick() -> None:
+    graph = small()
+    graph.disconnect("trainer.rewards")
+    graph.add("cut", "Code", source="out = rewards[:3]", inputs=["rewards"], outputs=["out"])
+    graph.connect("step.rewards", "cut.rewards")
+    graph.connect("cut.out", "trainer.rewards")
+    message = r"rewards has the shape \[3\]; the policy acted in 8 copies"
+    with Interpreter(graph, trust=True) as run, pytest.raises(FiringError, match=message):
+        run.tick()
+
+
 def test_states_that_the_policy_did_not_act_on_are_refused_in_the_first_tick() -> None:
     """Code hides where the values come from, so only the run can tell."""
     graph = small()

@@ -1,5 +1,7 @@
 """What a check finds, and where it pins it."""
 
+from pathlib import Path
+
 import pytest
 
 from surefoot.graph.spec.check import check
@@ -52,6 +54,15 @@ def test_a_delay_with_nothing_to_say_first_is_only_for_an_or() -> None:
     assert (result.node, result.port, result.code) == ("step", "actions", "no-initial")
 
 
+def test_a_delay_on_observations_cannot_start_with_a_number() -> None:
+    graph = template("cartpole")
+    undelay(graph, "either.b")
+    edge = graph.disconnect("either.b")
+    graph.connect(edge.source, edge.target, Delay(3))
+    assert (only(graph).node, only(graph).port) == ("either", "b")
+    assert only(graph).message.startswith("its delay starts with 3, which is not observations; remove the first value")
+
+
 def test_a_wrong_connection_says_why_and_what_would_fit() -> None:
     graph = template("cartpole")
     graph.disconnect("trainer.rewards")
@@ -91,6 +102,15 @@ def test_learning_from_other_numbers_than_the_policy_saw_is_refused() -> None:
     assert "raw" in result.message
 
 
+def test_a_row_of_one_choice_is_not_a_choice_and_two_by_two_numbers_are_not_four() -> None:
+    graph = template("cartpole")
+    graph.nodes["agent"].params["output_size"] = (2,)
+    assert (only(graph).node, only(graph).port) == ("step", "actions")
+    graph = template("cartpole")
+    graph.nodes["agent"].params["input_size"] = (2, 2)
+    assert only(graph).message == "input_size is (2, 2) but the observations are 4; set it to 4"
+
+
 def test_what_is_missing_unknown_or_doubled_is_named() -> None:
     graph = template("cartpole")
     graph.disconnect("agent.observations")
@@ -101,6 +121,13 @@ def test_what_is_missing_unknown_or_doubled_is_named() -> None:
     graph = template("cartpole")
     graph.edges.append(Edge(End("env", "observations"), End("agent", "observations")))
     assert only(graph).code == "two-sources"
+    # The page about graphs gives the same advice.
+    advice = (
+        "use a Batch for rows side by side, such as several environments of one agent, or an OR for one value at a time"
+    )
+    assert advice in only(graph).message
+    page = (Path(__file__).parents[4] / "docs" / "explain" / "graphs.md").read_text(encoding="utf-8")
+    assert "To connect several environments to one agent use Batch, not OR" in page
     graph = template("cartpole")
     graph.edges.append(Edge(End("env", "nothing"), End("print", "value")))
     assert "it has sim_handle, observations" in only(graph).message

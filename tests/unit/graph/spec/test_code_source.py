@@ -21,10 +21,20 @@ def test_statements_become_a_function_of_their_inputs() -> None:
         ("if b: break", "source is not valid Python: 'break' outside loop"),
         ("x = (", "source is not valid Python: '(' was never closed"),
         ("print(lambda: missing)", "source reads 'missing', which is neither an input nor defined in it"),
+        ("return b", "source is not valid Python: 'return' outside function"),
+        ("yield b", "source is not valid Python: 'yield' outside function"),
     ],
 )
 def test_what_cannot_run_is_known_before(source: str, why: str) -> None:
     assert problem(source, ["b"]) == why
+
+
+@pytest.mark.parametrize(
+    "source", ["out = 1", "for out in b: pass", "if b:\n    out = 1", "import math as out", "def out(): pass"]
+)
+def test_an_output_must_be_set_somewhere(source: str) -> None:
+    assert problem(source, ["b"], ["out", "b"]) == ""
+    assert problem(source, ["b"], ["other"]) == "source never sets 'other', which is an output"
 
 
 def test_definitions_are_taken_along_as_far_as_they_are_used() -> None:

@@ -40,6 +40,28 @@ def test_a_trainer_updates_the_network_that_acted() -> None:
     assert result.message.endswith("Connect agent.model")
 
 
+def test_an_environment_has_one_step_a_network_one_trainer_and_a_folder_one_recorder() -> None:
+    def doubled(id: str) -> Graph:
+        graph = template("cartpole")
+        graph.nodes["second"] = graph.copy().nodes[id]
+        for edge in [each for each in graph.edges if each.target.node == id]:
+            graph.connect(edge.source, f"second.{edge.target.port}", edge.delay)
+        return graph
+
+    for id, message in (
+        ("step", "second already steps env; add another Environment"),
+        ("trainer", "second already updates agent; a network has one trainer"),
+    ):
+        assert (only(doubled(id)).level, only(doubled(id)).node, only(doubled(id)).message) == ("error", id, message)
+    graph = template("cartpole")
+    for id in ("one", "two"):
+        graph.add(id, "Recorder", folder="logs")
+        graph.connect("trainer.loss_info", f"{id}.loss_info")
+    assert only(graph).message == "one already writes to folder 'logs'; choose another folder"
+    graph.nodes["two"].params["folder"] = "others"
+    assert check(graph).findings == []
+
+
 def test_states_must_be_what_the_agent_observed() -> None:
     graph = template("cartpole")
     graph.disconnect("trainer.states")

@@ -99,6 +99,11 @@ def test_a_million_nodes_are_refused_before_they_are_parsed(tmp_path) -> None:
         parse_graph(many)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_graph(tmp_path) -> None:
+    (tmp_path / "marked.json").write_text(canonical(template("cartpole")), encoding="utf-8-sig")
+    assert load_graph(tmp_path / "marked.json") == template("cartpole")
+
+
 def test_a_workflow_of_another_tool_is_pointed_to_the_importer() -> None:
     with pytest.raises(GraphError, match="graph import"):
         parse_graph('{"last_node_id": 6, "nodes": [], "links": []}')

@@ -4,6 +4,7 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
+from surefoot.graph.export.svg import to_page
 from surefoot.graph.spec.text import canonical, load_graph, save_graph
 from surefoot.graph.templates import template
 from surefoot.server.studio.graph_files import GraphDirectory
@@ -67,6 +68,8 @@ def test_a_program_and_a_graph_are_imported_and_invalid_text_is_refused(tmp_path
     meant = template("cartpole").sha256()
     assert graphs.from_text("a", to_script(template("cartpole")))[0].graph.sha256() == meant
     assert graphs.from_text("b", canonical(template("cartpole")))[0].graph.sha256() == meant
+    for text in (to_script(template("cartpole")), canonical(template("cartpole")), to_page(template("cartpole"))):
+        assert graphs.from_text("marked", f"\ufeff{text}")[0].graph.sha256() == meant
     for text in ("{", "{}", "import os; os.system('x'", "[" * 5000):
         with pytest.raises(GraphError):
             graphs.from_text("c", text)

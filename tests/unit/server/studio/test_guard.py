@@ -22,7 +22,7 @@ def test_another_name_is_refused(host: bytes) -> None:
 
 def test_another_sites_page_is_refused() -> None:
     for other in (b"http://evil.example", b"http://127.0.0.1:9999"):
-        with pytest.raises(Refused, match="is not allowed"):
+        with pytest.raises(Refused, match="is not allowed; open the address that `surefoot studio` printed"):
             GUARD.check_host([HOST, (b"origin", other)])
     with pytest.raises(Refused, match="from the studio's page"):
         GUARD.check_socket([HOST], {GUARD.cookie: GUARD.token})

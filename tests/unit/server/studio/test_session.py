@@ -1,13 +1,17 @@
 """A graph at work in a thread: commands, breaks, failures, what stays of it."""
 
+import re
 import time
 
 import pytest
 
+from surefoot.cli.verbs.doctor import DoctorArgs
 from surefoot.errors import GraphError
 from surefoot.graph.run.interpreter import Break
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.session import Session
+from surefoot.telemetry.doctor.doctor import examine
+from surefoot.telemetry.doctor.findings import patch_text
 from surefoot.telemetry.export.run_facts import gather, number
 from surefoot.telemetry.reader import load_curves
 
@@ -58,6 +62,32 @@ def test_a_node_that_fails_is_named_with_what_it_was_given(tmp_path) -> None:
     (row,) = Library(tmp_path).rows()
     assert (row["state"], row["env"]) == ("error", "CartPole-v1")
     assert "failed in tick 0" in row["finding"]
+
+
+def test_the_doctors_findings_are_those_of_the_command_line(tmp_path, capsys) -> None:
+    """A learning rate of 0.3 has several consequences; the advice is about their cause."""
+    graph = small()
+    graph.nodes["trainer"].params["lr"] = 0.3
+    graph.run.total_steps = 8 * 8 * 60
+    session, heard = started(graph, tmp_path)
+    heard.until(session, "finished", "failed")
+    session.close()
+    # The last message of a run with its findings comes before the one that ends it.
+    assert DoctorArgs(runs_or_word=(str(session.keeper.directory.path),)).run() == 1
+    text = capsys.readouterr().out
+    assert session.findings == [m["findings"] for m in heard.all if m["on"] == "findings"][-1]
+    examined = examine(session.keeper.directory.path)
+    assert [each["rule"] for each in session.findings] == [each.rule for each in examined.findings]
+    first = next(each for each in session.findings if each["primary"])
+    assert first["patch"]["lr"] < 0.3
+    assert f"{first['rule']} {first['title']} ← start here" in text
+    for each in session.findings:
+        assert each["node"] == "trainer"
+        shown = re.findall(rf"^( +).*{each['rule']} ", text, re.MULTILINE)
+        # Consequences are indented below their cause; advice has one line for all.
+        assert each["severity"] == "info" or [len(indent) > 2 for indent in shown] == [bool(each["root"])]
+        if each["patch"] and not each["root"]:
+            assert patch_text(each["patch"]) in text
 
 
 def test_one_run_has_one_score_and_one_number_of_steps_everywhere(tmp_path) -> None:
