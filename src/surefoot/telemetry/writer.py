@@ -109,6 +109,7 @@ class Recorder:
         env_steps: int,
         updates: int,
         m: MetricSource,
+        stats: Mapping[str, float | None] | None = None,
         epochs: Rows | Callable[[], NewRows] = (),
         seconds: Mapping[str, float] | None = None,
         episodes: Episodes | None = None,
@@ -117,23 +118,20 @@ class Recorder:
         skipped_reason: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Record update number `updates` with the numbers `m`. It may wait a moment to share a line with the next.
+        """Record update number `updates`: the numbers `m`, and `stats` that only some updates have.
 
-        The numbers are read when the line is due: do not change them afterwards, or pass functions, which are called
-        then. Epochs are only read if the update has a line to itself.
+        It may wait a moment to share a line with the next. The numbers are read then: do not change them, or pass
+        functions. Epochs are only read if the update has a line to itself.
         """
-        self.env_steps, self.updates = env_steps, updates
-        now, dropped, self._dropped = self._clock(), self._dropped, 0
-        numbers = (now, env_steps, updates, m, epochs, seconds or {}, episodes, dropped)
-        self._queue.add(PendingUpdate(*numbers, stopped_early, rolled_back, skipped_reason, labels or {}))
+        self.env_steps, self.updates, now = env_steps, updates, self._clock()
+        dropped, self._dropped = self._dropped, 0
+        numbers = (now, env_steps, updates, m, epochs, seconds or {}, episodes, dropped, stopped_early, rolled_back)
+        self._queue.add(PendingUpdate(*numbers, skipped_reason, labels or {}, stats or {}))
         if self._queue.is_due(now):
             self._flush()
 
     def defer(self, report: Callable[[], None]) -> None:
-        """Call `report`, which calls `update`, when a line is due or another record is written.
-
-        If updates come faster than lines, each costs next to nothing until then. The time of the line is that of the call.
-        """
+        """Call `report`, which calls `update`, when a line is due or another record is written: updates may come faster."""
         self._queue.defer(report)
         if self._queue.is_due(self._clock()):
             self._flush()

@@ -54,15 +54,20 @@ class TrainingHarness(TownTraining):
         *,
         epochs: int = 1,
         log_path: Path | str | None = None,
+        log_frequency: int = 1,
+        max_log_entries: int = 0,
         replay: float | None = None,
         rules: ReplayRules | None = None,
     ) -> list[UpdateReport]:
-        """Learn by PPO on samples (`epochs` passes), live (`epochs` updates), or both (`replay` between 0 and 1)."""
+        """Learn by PPO on samples (`epochs` passes), live (`epochs` updates), or both (`replay` between 0 and 1).
+
+        The log has every `log_frequency`-th epoch and starts a new file after `max_log_entries` lines (0: never).
+        """
         dataset = self._dataset(dataset)
         share = replay if replay is not None else 0.0 if dataset is None else 1.0
         mode = {0.0: "rollout", 1.0: "replay"}.get(share, "mixed")
         with ExitStack() as stack:
-            on_update = self._logged(stack, log_path, mode)
+            on_update = self._logged(stack, log_path, mode, every=log_frequency, max_lines=max_log_entries)
             return self.learn(dataset, epochs=epochs, replay=replay, rules=rules, on_update=on_update)
 
     def run_bc_training(
@@ -92,10 +97,12 @@ class TrainingHarness(TownTraining):
     def _dataset(self, dataset: ReplayDataset | Path | str | None) -> ReplayDataset | None:
         return self.run_replay_dataset(dataset) if isinstance(dataset, Path | str) else dataset
 
-    def _logged(self, stack: ExitStack, path: Path | str | None, mode: str) -> Callable[[UpdateReport], None]:
+    def _logged(
+        self, stack: ExitStack, path: Path | str | None, mode: str, *, every: int = 1, max_lines: int = 0
+    ) -> Callable[[UpdateReport], None]:
         if path is None:
             return lambda report: None
-        mirror = stack.enter_context(FlatMirror(path))
+        mirror = stack.enter_context(FlatMirror(path, every=every, max_lines=max_lines))
         return lambda report: mirror.write(record_of(report, self.training.env_steps, mode))
 
 

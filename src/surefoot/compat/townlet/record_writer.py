@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -57,12 +58,23 @@ def _flat(update: UpdateRecord, epoch: Mapping[str, float | None], i: int, epoch
 
 
 class FlatMirror:
-    """A `Mirror` that writes flat records beside the record; appends to an existing file."""
+    """A `Mirror` that writes flat records beside the record; appends to an existing file.
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+    Args:
+        path: The file.
+        every: Write only every n-th epoch. `log_stream_offset` counts those left out too.
+        max_lines: Rename a file with this many lines to `path`.1, .2, … (the highest is the newest) and start a new one;
+            0 never does.
+    """
+
+    def __init__(self, path: Path | str, *, every: int = 1, max_lines: int = 0) -> None:
+        if every < 1 or max_lines < 0:
+            raise TelemetryError(f"every is {every} and max_lines {max_lines}; they are at least 1 and 0")
+        self.path, self.every, self.max_lines = Path(path), every, max_lines
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._offset = _last_offset(self.path) + 1
+        # The newest part, for a file that was just rotated.
+        self._lines, last = _written(self.path)
+        self._offset = max([last, *(_written(part)[1] for part in self._parts()[-1:])]) + 1
         self._file = self.path.open("ab", buffering=0)
 
     def write(self, record: Record) -> None:
@@ -70,8 +82,23 @@ class FlatMirror:
         if not isinstance(record, UpdateRecord):
             return
         for line in flat_lines(record, offset=self._offset):
-            self._file.write(msgspec.json.encode(line) + b"\n")
+            if self._offset % self.every == 0:
+                if 0 < self.max_lines <= self._lines:
+                    self._rotate()
+                self._file.write(msgspec.json.encode(line) + b"\n")
+                self._lines += 1
             self._offset += 1
+
+    def _rotate(self) -> None:
+        parts = self._parts()
+        self._file.close()
+        self.path.rename(f"{self.path}.{int(parts[-1].suffix[1:]) + 1 if parts else 1}")
+        self._file, self._lines = self.path.open("ab", buffering=0), 0
+
+    def _parts(self) -> list[Path]:
+        """Return the files that were rotated out, oldest first."""
+        parts = [p for p in self.path.parent.glob(f"{glob.escape(self.path.name)}.*") if p.suffix[1:].isdecimal()]
+        return sorted((p for p in parts if p.stem == self.path.name), key=lambda p: int(p.suffix[1:]))
 
     def close(self) -> None:
         """Close the file."""
@@ -84,10 +111,11 @@ class FlatMirror:
         self.close()
 
 
-def _last_offset(path: Path) -> int:
-    last = -1
+def _written(path: Path) -> tuple[int, int]:
+    """Return the number of lines of a log and its last `log_stream_offset`; -1 without one."""
+    last = number = -1
     if not path.exists():
-        return last
+        return 0, last
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             item = read_line(path.name, number, line) if line.strip() else None
@@ -95,7 +123,7 @@ def _last_offset(path: Path) -> int:
                 raise TelemetryError(f"{item}; --ppo-log only appends to a log without errors: give a new file")
             if isinstance(item, UpdateRecord):
                 last = max(last, int(item.m.get("log_stream_offset") or 0))
-    return last
+    return max(number, 0), last
 
 
 def to_flat(run: Path | str, out: Path | str) -> Path:

@@ -59,6 +59,29 @@ def reward_sign(history: MetricHistory, limits: Limits) -> Evidence:
 
 
 @sign
+def end_is_truncation(history: MetricHistory, limits: Limits) -> Evidence:
+    """Episodes end at many different lengths, but none by termination: a time limit would end them at the same length."""
+    different = len(history.truncated_lengths)
+    if (
+        history.lengths
+        or history.ended_episodes < limits["episodes"]
+        or different < limits["lengths"]
+        or history.thriving
+    ):
+        return None
+    return {"episodes": float(history.ended_episodes), "different_lengths": float(different)}
+
+
+@sign
+def rate_ended(history: MetricHistory, limits: Limits) -> Evidence:
+    """The learning rate is a small share of its start, early in the run."""
+    now, first = history.now("lr"), history.first("lr")
+    if not (now < limits["share"] * first and history.progress < limits["before"]):
+        return None
+    return {"lr": now, "lr_at_start": first, "progress": history.progress}
+
+
+@sign
 def setting(history: MetricHistory, limits: Limits) -> Evidence:
     """A setting of the run is below `low` or above `high`, which are beyond all published settings."""
     name = limits["knob"]

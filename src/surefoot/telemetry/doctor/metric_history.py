@@ -24,24 +24,18 @@ from surefoot.telemetry.schema import (
 HISTORY = 256
 # Numbers of train/diagnose, which only some updates have; they are held until the next measurement.
 SAMPLED = (
-    *(
-        "bootstrap_zero_share",
-        "obs_mean_max",
-        "obs_std_max",
-        "action_at_bound_share",
-        "top_action_share",
-        "entropy_max",
-    ),
+    *("bootstrap_zero_share", "obs_mean_max", "obs_std_max", "entropy_max"),
+    *("action_at_bound_share", "top_action_share"),
     *("weight_jump", "weight_norm", "weight_step", "frozen_share", "dormant_share", "rss_mb"),
     *("obs_constant_share", "obs_repeat_share", "obs_clock_share", "obs_saturated_share", "obs_distinct_share"),
-    *("obs_abs_max", "obs_explained", "action_effect", "action_effect_late"),
+    *("obs_abs_max", "obs_explained", "obs_dropout_share", "action_effect", "action_effect_late", "stream_difference"),
     *("reward_at_end_share", "reward_explained", "reward_lag", "reward_roughness", "end_explained"),
 )
 # The returns of the first episodes stand for the untrained policy: few enough that it has hardly learned.
 BASELINE = 20
 # Numbers that do not repeat to the last digit unless the same update is computed again.
 _FINGERPRINT = ("policy_loss", "value_loss", "entropy", "approx_kl", "grad_norm", "explained_variance", "advantage_std")
-# Memory bounds of the fingerprints and of the counter of episode lengths.
+# Memory bounds of the fingerprints and of the episode lengths.
 _MOST_FINGERPRINTS, _MOST_LENGTHS = 4096, 1024
 
 
@@ -55,8 +49,8 @@ class MetricHistory:
         self.env_steps = self.updates = 0
         self.end: EndRecord | None = None
         self.returns = Returns()
-        self.lengths: Counter[int] = Counter()
-        """Terminated episodes by length."""
+        self.lengths, self.truncated_lengths = Counter[int](), set[int]()
+        """Terminated episodes by length; of truncated ones only the different lengths."""
         self.longest = 0
         self.ended_episodes = 0
         self.odd_lines = 0
@@ -94,6 +88,8 @@ class MetricHistory:
                 if record.return_ is not None:
                     self.returns.add_first(record.return_)
                 self.longest = max(self.longest, record.length)
+                if record.terminated is False and len(self.truncated_lengths) < _MOST_LENGTHS:
+                    self.truncated_lengths.add(record.length)
                 if record.terminated:
                     self.lengths[record.length] += 1
                     if len(self.lengths) > _MOST_LENGTHS:
@@ -166,6 +162,7 @@ class MetricHistory:
         episodes = record.episodes
         if episodes is not None and episodes.return_mean is not None:
             self.ended_episodes += episodes.count
+            self.longest = max(self.longest, int(episodes.length_mean or 0))
             self.returns.add(record.env_steps, episodes.return_mean, episodes.count)
         numbers = tuple(row.get(name, 0.0) for name in _FINGERPRINT)
         # An update that learned nothing, or that reports hardly any number, repeats without meaning anything.

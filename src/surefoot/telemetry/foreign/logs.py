@@ -6,11 +6,15 @@ W&B (offline directories).
 
 from __future__ import annotations
 
+import bisect
 import csv
 import json
 import math
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +32,17 @@ METRICS: dict[str, str] = _NAMES["metrics"]
 """{name in a log: our name}; a name that begins with - has the opposite sign."""
 SETTINGS: dict[str, str] = _NAMES["settings"]
 """{name of a setting elsewhere: our name}"""
+# Settings of a model of SB3, by the names of CleanRL: what SB3 calls batch_size is one minibatch, in CleanRL a rollout.
+_SB3_SETTINGS = {
+    **{
+        name: name
+        for name in ("learning_rate", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm", "target_kl")
+    },
+    "n_steps": "num_steps",
+    "n_envs": "num_envs",
+    "n_epochs": "update_epochs",
+    "batch_size": "minibatch_size",
+}
 # Names whose numbers the rules about weights, observations and gradients need; other libraries do not write them.
 MISSING = {
     "obs_constant_share": "observations (constant, stale, scaled wrongly)",
@@ -55,13 +70,15 @@ class ForeignLog:
         for row in self.rows:
             first = {**row, **first}
         config = {"ppo": {**{name: first[name] for name in ("lr", "clip") if name in first}, **settings}}
-        env = str(self.settings.get("env", self.kind))
+        env, steps_per_update = str(self.settings.get("env", self.kind)), gradient_steps(settings)
         yield HeaderRecord(
             **common, seq=1, env_steps=0, updates=0, env=env, seed=0, config=config, session="log", total_steps=total
         )
         for update, row in enumerate(self.rows, 1):
             m: dict[str, float | None] = {}
             m |= {name: x for name, x in row.items() if name not in ("env_steps", "return", "length")}
+            if "minibatches" in m and steps_per_update is not None:
+                m["minibatches"] = steps_per_update
             episodes = None
             if "return" in row:
                 # Logs have a moving mean; each row counts as a few new episodes.
@@ -73,6 +90,19 @@ class ForeignLog:
         """Return what the log has no numbers about."""
         names = {name for row in self.rows for name in row}
         return [about for name, about in MISSING.items() if name not in names]
+
+
+def gradient_steps(settings: Mapping[str, Any]) -> float | None:
+    """Return the gradient steps per update; None if the settings do not tell."""
+    names = ("epochs", "minibatches", "minibatch_size", "envs", "rollout_steps")
+    numbers = {name: float(x) for name in names if isinstance(x := settings.get(name), int | float)}
+    if "epochs" not in numbers:
+        return None
+    if "minibatches" in numbers:
+        return numbers["epochs"] * numbers["minibatches"]
+    if len(numbers) < 4:
+        return None
+    return numbers["epochs"] * math.ceil(numbers["envs"] * numbers["rollout_steps"] / numbers["minibatch_size"])
 
 
 def find_log(path: Path) -> Path | None:
@@ -139,15 +169,22 @@ def _lines(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _params(path: Path, settings: dict[str, Any]) -> None:
-    """Take RLlib's params.json beside the log."""
+    """Take the settings beside the log: RLlib's params.json, or those in the newest model that SB3 saved there."""
     beside = path.with_name("params.json")
     if beside.is_file():
         settings.update(json.loads(beside.read_text(encoding="utf-8")))
+    for model in sorted(path.parent.glob("*.zip"), key=lambda p: p.stat().st_mtime, reverse=True):
+        with suppress(zipfile.BadZipFile, KeyError, ValueError, OSError), zipfile.ZipFile(model) as archive:
+            values: Any = json.loads(archive.read("data"))
+            # Numbers only: schedules are pickled functions, and nothing is unpickled.
+            found = {n: x for n, x in values.items() if n in _SB3_SETTINGS and isinstance(x, int | float)}
+            settings.update({_SB3_SETTINGS[n]: x for n, x in found.items()})
+            break
 
 
 def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
-    returns: dict[int, list[float]] = {}
+    episodes: dict[str, dict[int, list[float]]] = {"charts/episodic_return": {}, "charts/episodic_length": {}}
     for step, tag, value in read_events(path):
         if isinstance(value, str):
             # CleanRL writes its arguments as a Markdown table.
@@ -155,22 +192,22 @@ def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
                 if len(cells) == 2:
                     settings[cells[0]] = cells[1]
-        elif tag in ("charts/episodic_return", "charts/episodic_length"):
+        elif tag in episodes:
             # One line per episode; they are averaged into the next row with losses.
-            returns.setdefault(step, []).append(value) if tag.endswith("return") else None
+            episodes[tag].setdefault(step, []).append(value)
         else:
             rows.setdefault(step, {})[tag] = value
-    ended = sorted((step, x) for step, values in returns.items() for x in values)
-    at = 0
+    ended = {tag: [(step, x) for step in sorted(found) for x in found[step]] for tag, found in episodes.items()}
     for step in sorted(rows):
         if not any(METRICS.get(tag, "") in ("approx_kl", "value_loss", "entropy", "return") for tag in rows[step]):
             continue
-        fresh: list[float] = []
-        while at < len(ended) and ended[at][0] <= step:
-            fresh.append(ended[at][1])
-            at += 1
-        mean = {"charts/episodic_return": sum(fresh) / len(fresh)} if fresh else {}
-        yield {**rows[step], **mean, "global_step": rows[step].get("time/total_timesteps", step)}
+        for tag, values in ended.items():
+            count = bisect.bisect_right(values, step, key=itemgetter(0))
+            if count:
+                rows[step][tag] = sum(x for _, x in values[:count]) / count
+            del values[:count]
+        yield {**rows[step], "global_step": rows[step].get("time/total_timesteps", step)}
+    _params(path, settings)
 
 
 def _flattened(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

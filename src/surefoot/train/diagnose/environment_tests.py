@@ -7,15 +7,22 @@ observation, which an untrained policy gives; a policy that became deterministic
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot.data.rollout import Rollout
+from surefoot.train.diagnose.statistics import distinct_rows, median
+from surefoot.train.diagnose.step_features import (
+    PRODUCTS,
+    StepFeatures,
+    Steps,
+    explained,
+    gained,
+    residuals,
+)
 
-# Steps that are examined, observation components (those that vary most), and components that actions are multiplied with.
-ROWS, COMPONENTS, PRODUCTS = 2048, 12, 6
+# Steps that are examined.
+ROWS = 2048
 # Transitions, and ends of episodes, below which a test gives no result.
 FEWEST, FEWEST_ENDS = 128, 20
 # Ends of episodes that a window waits for, until it has four times as many steps as it needs otherwise.
@@ -26,42 +33,6 @@ LAGS = (1, 2, 3, 4, 5, 6, 8, 10)
 DETERMINED = 0.9
 # Updates at which a window begins, and the most rollouts of one. Early ones count most: an untrained policy tries everything.
 WINDOWS, LONGEST = frozenset({0, 40, 160, 640, 2560}), 32
-# Observation parts wider than this are images or maps; a regression on single numbers does not fit them.
-WIDEST = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Consecutive steps of some streams, [T, n, …]."""
-
-    obs: np.ndarray
-    """[T, n, components]"""
-    action: np.ndarray
-    reward: np.ndarray
-    terminated: np.ndarray
-    ended: np.ndarray
-    valid: np.ndarray
-    start: np.ndarray
-    log_prob: np.ndarray
-
-    @classmethod
-    def of(cls, rollout: Rollout, streams: int) -> Steps | None:
-        """Copy what the tests need of a rollout's first streams; None if its observations are images only."""
-        parts = [
-            x[:, :streams].reshape(len(x), streams, -1)
-            for x in rollout.obs.values()
-            if x.dtype.kind in "fiub" and math.prod(x.shape[2:]) <= WIDEST
-        ]
-        if not parts:
-            return None
-        obs = np.concatenate([x.astype(np.float64) for x in parts], axis=2)
-        fields = (rollout.action, rollout.reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
-        return cls(obs, *(x[:, :streams].copy() for x in (*fields, rollout.log_prob)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Steps]) -> Steps:
-        """Return consecutive rollouts as one."""
-        return cls(*(np.concatenate([getattr(each, name) for each in parts]) for name in cls.__slots__))
 
 
 class EnvironmentMonitor:
@@ -108,79 +79,12 @@ def environment_stats(
     if len(steps.reward) < 2 or not np.isfinite(steps.obs).all():
         return {}
     with np.errstate(all="ignore"):
-        rows = _Rows(steps, choices, bounds)
+        rows = StepFeatures(steps, choices, bounds)
         stats = {**_observations(rows), **_effects(rows), **_rewards(rows), **_ends(rows)}
     return {name: float(x) for name, x in stats.items() if math.isfinite(x)}
 
 
-class _Rows:
-    """The examined steps, [T, n, …], standardised, with the features that the regressions share."""
-
-    def __init__(
-        self, steps: Steps, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> None:
-        self.obs = obs = steps.obs
-        self.reward, self.terminated = steps.reward.astype(np.float64), steps.terminated
-        self.ended = steps.ended | ~steps.valid
-        self.follows = ~self.ended[:-1] & steps.valid[1:] & ~steps.start[1:]
-        """[T - 1, n]: the next step belongs to the same episode."""
-        most = sum(math.log(n) for n in choices)
-        # Of the largest entropy; a policy that hardly varies its choices shows nothing about their effect.
-        self.decided = most > 0.0 and -float(steps.log_prob.mean()) < 0.4 * most
-        spread = obs.reshape(-1, obs.shape[2]).std(0)
-        self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
-        most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
-        self.z = (obs[..., most] - obs[..., most].mean(axis=(0, 1))) / spread[most]
-        self.action = _action_columns(steps.action, choices, bounds)
-        products = self.z[..., :PRODUCTS, None] * self.action[..., None, :]
-        self.acted = np.concatenate([self.action, products.reshape(*self.action.shape[:2], -1)], axis=2)
-        ones = np.ones((*self.z.shape[:2], 1))
-        self.state = np.concatenate([ones, self.z, self.z**2], axis=2)
-
-
-def _action_columns(
-    action: np.ndarray, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None
-) -> np.ndarray:
-    """[T, n, columns]: one column per choice but the first, or the standardised numbers and their squares."""
-    flat = action.reshape(*action.shape[:2], -1)
-    if choices and flat.dtype.kind in "iu" and flat.shape[2] == len(choices):
-        columns = [flat[..., k, None] == np.arange(1, min(n, 8)) for k, n in enumerate(choices)]
-        return np.concatenate(columns, axis=2).astype(np.float64)
-    numbers = flat[..., :8].astype(np.float64)
-    if bounds is not None:
-        numbers = np.clip(numbers, bounds[0][:8], bounds[1][:8])
-    scaled = (numbers - numbers.mean(axis=(0, 1))) / np.maximum(numbers.std(axis=(0, 1)), 1e-9)
-    # Squares: many rewards have a price of the control.
-    return np.concatenate([scaled, scaled**2], axis=2)
-
-
-def _residuals(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the residual sum of squares of each target, and the number of parameters of the regression."""
-    # A small ridge: constant or repeated columns must not make the system singular.
-    gram = features.T @ features + 1e-6 * len(features) * np.eye(features.shape[1])
-    fitted = features @ np.linalg.solve(gram, features.T @ targets)
-    return ((targets - fitted) ** 2).sum(0), features.shape[1]
-
-
-def _explained(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the adjusted R² of each target."""
-    left, parameters = _residuals(features, targets)
-    total = ((targets - targets.mean(0)) ** 2).sum(0)
-    n = len(targets)
-    return 1.0 - (left / max(1, n - parameters)) / np.maximum(total / max(1, n - 1), 1e-300)
-
-
-def _gained(base: np.ndarray, more: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the share of what `base` leaves unexplained that `more` explains, adjusted for the number of columns."""
-    before, few = _residuals(base, targets)
-    after, many = _residuals(np.concatenate([base, more], axis=1), targets)
-    n = len(targets)
-    # A target that `base` explains to rounding has nothing left to explain.
-    negligible = before < 1e-9 * np.maximum((targets**2).sum(0), 1e-300)
-    return np.where(negligible, 0.0, 1.0 - (after / max(1, n - many)) / np.maximum(before / max(1, n - few), 1e-300))
-
-
-def _observations(rows: _Rows) -> dict[str, float]:
+def _observations(rows: StepFeatures) -> dict[str, float]:
     obs, follows = rows.obs, rows.follows
     width = obs.shape[2]
     stats = {"obs_constant_share": 1.0 - len(rows.moving) / width, "obs_abs_max": float(np.abs(obs).max())}
@@ -188,7 +92,7 @@ def _observations(rows: _Rows) -> dict[str, float]:
     if len(now) < FEWEST:
         return stats
     # Few distinct observations are places on a map or symbols, which may well stay the same.
-    stats["obs_distinct_share"] = len(np.unique(obs.reshape(-1, width), axis=0)) / (len(obs) * obs.shape[1])
+    stats["obs_distinct_share"] = distinct_rows(obs.reshape(-1, width)) / (len(obs) * obs.shape[1])
     stats["obs_repeat_share"] = float((now == after).all(axis=1).mean())
     change = after - now
     # Grows by the same amount in every step, beyond any scale that a network is made for.
@@ -198,10 +102,25 @@ def _observations(rows: _Rows) -> dict[str, float]:
     at_edge = ((obs == low) | (obs == high)).mean(axis=(0, 1))
     # Flags are 0 or 1 by design; a number cut off at symmetric limits is not.
     stats["obs_saturated_share"] = float(((at_edge > 0.9) & (low < 0.0) & (high > low)).mean())
+    stats["obs_dropout_share"] = float(_drops_out(obs, follows).mean())
     return stats
 
 
-def _effects(rows: _Rows) -> dict[str, float]:
+def _drops_out(obs: np.ndarray, follows: np.ndarray) -> np.ndarray:
+    """Return which components are exactly 0 now and then, independently of the step before, and many numbers otherwise."""
+    zero = obs == 0.0
+    share = zero.mean(axis=(0, 1))
+    now, after = zero[:-1][follows], zero[1:][follows]
+    # A sensor that sees nothing, or a contact, stays so for some time; a flag has few values.
+    lasting = (now & after).mean(0) - now.mean(0) * after.mean(0)
+    independent = lasting < 0.2 * share * (1.0 - share)
+    return np.array([
+        bool(s > 0.05 and s < 0.95 and free and distinct_rows(obs[..., i].reshape(-1, 1)) > 0.5 * (1.0 - s) * obs[..., i].size)
+        for i, (s, free) in enumerate(zip(share, independent, strict=True))
+    ])  # fmt: skip
+
+
+def _effects(rows: StepFeatures) -> dict[str, float]:
     """Return how well the next observation is explained, and what actions, now or some steps ago, contribute to it."""
     follows = rows.follows
     if not len(rows.moving) or follows.sum() < FEWEST:
@@ -209,11 +128,12 @@ def _effects(rows: _Rows) -> dict[str, float]:
     state, acted = rows.state[:-1][follows], rows.acted[:-1][follows]
     after = rows.z[1:][follows]
     change = after - rows.z[:-1][follows]
-    stats = {"obs_explained": float(_explained(np.concatenate([state, acted], axis=1), after).max())}
+    stats = {"obs_explained": float(explained(np.concatenate([state, acted], axis=1), after).max())}
     # With a single choice there are no columns.
-    if rows.decided or not acted.shape[1] or float(_explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
+    if rows.decided or not acted.shape[1] or float(explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
         return stats
-    stats["action_effect"] = float(_gained(state, acted, change).max())
+    stats["action_effect"] = float(gained(state, acted, change).max())
+    stats["stream_difference"] = _stream_difference(rows)
     late = [0.0]
     for lag in LAGS[:4]:
         pairs = _steps_apart(follows, lag)
@@ -224,9 +144,28 @@ def _effects(rows: _Rows) -> dict[str, float]:
         # The earlier observation too: its products with actions would otherwise stand for it.
         known = (rows.state[lag:-1], rows.acted[lag:-1], rows.state[: len(pairs)])
         base = np.concatenate([x[pairs] for x in known], axis=1)
-        late.append(float(_gained(base, earlier, target).max()))
+        late.append(float(gained(base, earlier, target).max()))
     stats["action_effect_late"] = max(late)
     return stats
+
+
+def _stream_difference(rows: StepFeatures) -> float:
+    """Return the share of what one model of all streams leaves unexplained that a model per stream explains.
+
+    0 if all streams follow the same rules, or if one model explains nearly everything.
+    """
+    features = np.concatenate([rows.state[:-1], rows.acted[:-1]], axis=2)
+    change, follows, wide = rows.z[1:] - rows.z[:-1], rows.follows, features.shape[2]
+    streams = [k for k in range(follows.shape[1]) if follows[:, k].sum() >= 4 * wide]
+    if len(streams) < 2:
+        return 0.0
+    own = np.sum([residuals(features[follows[:, k], k], change[follows[:, k], k])[0] for k in streams], axis=0)
+    chosen = follows[:, streams]
+    inputs, targets = features[:, streams][chosen], change[:, streams][chosen]
+    together, n = residuals(inputs, targets)[0], len(targets)
+    unexplained = together / np.maximum(((targets - targets.mean(0)) ** 2).sum(0), 1e-300)
+    gain = 1.0 - (own / max(1, n - len(streams) * wide)) / np.maximum(together / max(1, n - wide), 1e-300)
+    return float(np.where(unexplained > 0.05, gain, 0.0).max())
 
 
 def _steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
@@ -239,14 +178,13 @@ def _steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
     return together
 
 
-def _rewards(rows: _Rows) -> dict[str, float]:
-    reward = rows.reward
+def _rewards(rows: StepFeatures) -> dict[str, float]:
+    reward, stats = rows.reward, dict[str, float]()
     scale = float(np.abs(reward).sum())
-    stats: dict[str, float] = {}
     if scale > 0.0 and rows.ended.any():
         stats["reward_at_end_share"] = float(np.abs(reward[rows.ended]).sum()) / scale
     flat = reward[:-1].ravel()
-    rare = np.mean(flat != np.median(flat)) < 0.02
+    rare = np.mean(flat != median(flat)) < 0.02
     if not len(rows.moving) or len(flat) < FEWEST or flat.std() < 1e-9 or rare:
         return stats
     # 1 for noise, near 0 for a reward that changes slowly, such as a constant one divided by a running deviation.
@@ -261,9 +199,9 @@ def _rewards(rows: _Rows) -> dict[str, float]:
         [rows.state[:-1], rows.acted[:-1], change, change**2, marks, crossed[:, :, upper[0], upper[1]]], axis=2
     )
     wide = features.shape[2]
-    explained = float(_explained(features.reshape(-1, wide), flat[:, None])[0])
-    stats["reward_explained"] = explained
-    best, best_lag = explained, 0
+    share = float(explained(features.reshape(-1, wide), flat[:, None])[0])
+    stats["reward_explained"] = share
+    best, best_lag = share, 0
     for lag in LAGS:
         together = _steps_apart(rows.follows, lag)
         if together is None or together.sum() < 2 * wide:
@@ -271,8 +209,8 @@ def _rewards(rows: _Rows) -> dict[str, float]:
         target = reward[lag : lag + len(together)][together][:, None]
         if target.std() < 1e-9:
             continue
-        value = float(_explained(features[: len(together)][together], target)[0])
-        here = float(_explained(features[lag : lag + len(together)][together], target)[0])
+        value = float(explained(features[: len(together)][together], target)[0])
+        here = float(explained(features[lag : lag + len(together)][together], target)[0])
         # The same rewards, explained by their own step: smooth tasks are explained well by any recent step.
         if 1.0 - here > 3.0 * (1.0 - value) + 0.01 and value > best:
             best, best_lag = value, lag
@@ -280,7 +218,7 @@ def _rewards(rows: _Rows) -> dict[str, float]:
     return stats
 
 
-def _ends(rows: _Rows) -> dict[str, float]:
+def _ends(rows: StepFeatures) -> dict[str, float]:
     """Return how well terminations can be predicted from observation and action: 1 is perfectly, 0.5 is chance."""
     ends = rows.terminated[:-1].ravel()
     if not len(rows.moving) or not FEWEST_ENDS <= ends.sum() <= len(ends) // 2:

@@ -20,7 +20,8 @@ from surefoot.telemetry.schema import VERSION, HeaderRecord, UpdateRecord
 from surefoot.train.collect.collector import Collector
 from surefoot.train.diagnose.auto_recover import applicable, patched
 from surefoot.train.diagnose.diagnostics import Diagnostics
-from surefoot.train.diagnose.environment_tests import ROWS, Steps, environment_stats
+from surefoot.train.diagnose.environment_tests import ROWS, environment_stats
+from surefoot.train.diagnose.step_features import Steps
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
 

@@ -1,4 +1,4 @@
-"""Summarize scores over several seeds: interquartile mean and bootstrap interval (Agarwal et al. 2021)."""
+"""Summarize scores over several seeds: interquartile mean and bootstrap interval (Agarwal et al. 2021). Counts and medians."""
 
 from __future__ import annotations
 
@@ -68,3 +68,15 @@ def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) 
         float(values.max()),
         len(values),
     )
+
+
+# np.unique and np.median import numpy.ma, which takes longer than all tests of an environment.
+def distinct_rows(rows: np.ndarray) -> int:
+    """Return how many different rows there are."""
+    return len({row.tobytes() for row in rows + 0.0})  # -0.0 becomes 0.0, whose bytes are others
+
+
+def median(numbers: np.ndarray) -> float:
+    """Return the median."""
+    ordered, n = np.sort(numbers), len(numbers)
+    return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.cli.main import main
+from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
 
 
@@ -20,7 +21,9 @@ def write(where: Path, name: str, ratio_error: float) -> Path:
         for update in range(1, 31):
             m = {"policy_loss": 0.01 * update, "approx_kl": 0.01, "first_ratio_error": ratio_error, "lr": 1e-3}
             m |= {"minibatches": 4.0, "policy_lag": 0.0, "approx_kl_max": 0.02 + 1e-4 * update, "value_loss": update}
-            recorder.update(env_steps=100 * update, updates=update, m=m | {"approx_kl": 0.01 + 1e-5 * update})
+            m |= {"approx_kl": 0.01 + 1e-5 * update}
+            episodes = Episodes.of([10.0 + update, 12.0 + update], [40, 60])
+            recorder.update(env_steps=100 * update, updates=update, m=m, episodes=episodes)
     return path
 
 

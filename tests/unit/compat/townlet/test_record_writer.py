@@ -65,3 +65,41 @@ def test_a_broken_log_is_not_gone_on_with(tmp_path: Path):
     with pytest.raises(TelemetryError, match=r"ppo\.jsonl:1: .*give a new file"):
         FlatMirror(log)
     assert log.read_text() == "hello\n"
+
+
+def updates(count: int) -> list[UpdateRecord]:
+    return [
+        UpdateRecord(v="2.0.0", run="r", seq=i, t=1.0, env_steps=8 * i, updates=i, m={"policy_loss": float(i)})
+        for i in range(1, count + 1)
+    ]
+
+
+def test_every_nth_epoch_is_written_and_the_offset_counts_all(tmp_path: Path):
+    with FlatMirror(tmp_path / "ppo.jsonl", every=3) as log:
+        for update in updates(7):
+            log.write(update)
+    written = lines(tmp_path / "ppo.jsonl")
+    assert [line["log_stream_offset"] for line in written] == [0.0, 3.0, 6.0]
+    assert [line["loss_policy"] for line in written] == [1.0, 4.0, 7.0]
+    assert read_all(tmp_path / "ppo.jsonl").problems == []
+
+
+def test_a_full_log_is_renamed_and_a_later_mirror_counts_on(tmp_path: Path):
+    path = tmp_path / "ppo.jsonl"
+    for part in (updates(3), updates(4)):
+        with FlatMirror(path, max_lines=2) as log:
+            for update in part:
+                log.write(update)
+    (tmp_path / "ppo.jsonl.old").write_text("not a part")
+    files = [tmp_path / f"ppo.jsonl{end}" for end in (".1", ".2", ".3", "")]
+    assert [[line["log_stream_offset"] for line in lines(file)] for file in files] == [[0, 1], [2, 3], [4, 5], [6]]
+    path.unlink()
+    with FlatMirror(path, max_lines=2) as log:
+        log.write(updates(1)[0])
+    assert lines(path)[0]["log_stream_offset"] == 6.0
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"max_lines": -1}])
+def test_a_frequency_below_one_is_refused(tmp_path: Path, wrong: dict[str, int]):
+    with pytest.raises(TelemetryError, match="at least 1 and 0"):
+        FlatMirror(tmp_path / "ppo.jsonl", **wrong)

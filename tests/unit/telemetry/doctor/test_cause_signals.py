@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from doctor_runs import findings_of, primary_of, record
 from surefoot.telemetry.doctor.cause_signals import setting_value
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
-from surefoot.telemetry.schema import HeaderRecord, MinibatchRecord, Record
+from surefoot.telemetry.schema import EpisodeRecord, HeaderRecord, MinibatchRecord, Record
 
 
 def flat(share: float) -> float:
@@ -40,11 +40,32 @@ def with_header(records: Iterator[Record], *, env: str = "X-v0", **ppo: Any) -> 
         ("E11", {"reward_lag": 5.0}),
         ("E12", {"reward_at_end_share": 1.0}),
         ("E13", {"end_explained": 0.5}),
+        ("E17", {"obs_dropout_share": 0.5, "obs_explained": 0.2, "action_effect": 0.02, "action_effect_late": 0.0}),
+        ("E18", {"stream_difference": 0.97, "obs_explained": 0.9, "action_effect": 0.02, "action_effect_late": 0.3}),
     ],
 )
 def test_a_fault_of_the_environment_is_named_before_what_follows_from_it(rule: str, measured: dict[str, float]):
     stuck = {"entropy": 0.69, "ent_coef": 0.03, "explained_variance": -0.1}
     assert primary_of(record(returns=flat, **stuck, **measured)).rule == rule
+
+
+def ended(lengths: Callable[[int], int], *, terminated: bool) -> Iterator[Record]:
+    for number, each in enumerate(record(returns=flat)):
+        if isinstance(each, EpisodeRecord):
+            each = msgspec.structs.replace(each, length=lengths(number), terminated=terminated)
+        yield each
+
+
+def test_ends_at_different_lengths_that_are_all_truncated_are_named():
+    assert primary_of(ended(lambda n: 10 + n % 40, terminated=False)).rule == "E16"
+    assert "E16" not in findings_of(ended(lambda n: 10 + n % 40, terminated=True))
+    assert "E16" not in findings_of(ended(lambda n: 200, terminated=False))
+
+
+def test_a_learning_rate_that_ends_early_is_named_and_one_that_falls_to_the_end_is_not():
+    early = record(returns=flat, lr=lambda n: 3e-4 if n < 5 else 1e-9)
+    assert primary_of(early).rule == "S18"
+    assert "S18" not in findings_of(record(lr=lambda n: 3e-4 * (1 - n / 101)))
 
 
 def test_places_on_a_map_may_stay_the_same():

@@ -74,12 +74,24 @@ def pending_update(i: int, m: dict[str, Any], **fields: Any) -> PendingUpdate:
 
 @pytest.mark.parametrize("extra", [[], [3], [0, 3, 8]])
 def test_many_numbers_at_a_time_are_the_same_as_one_by_one(extra: list[int]):
-    rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} | ({"d": i, "e": 2} if i in extra else {}) for i in range(9)]
-    many = [pending_update(i, row, episodes=Episodes.of([float(i)], [3])) for i, row in enumerate(rows)]
+    rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} for i in range(9)]
+    stats = [{"d": i, "e": 2} if i in extra else {} for i in range(9)]
+    episodes = [Episodes.of([float(i)], [3]) for i in range(9)]
+    many = [
+        pending_update(i, row, episodes=each, stats=some)
+        for i, (row, each, some) in enumerate(zip(rows, episodes, stats, strict=True))
+    ]
     plain = merge_plain(many, "r")
     assert plain == merge([each.record("r") for each in many])
     assert plain is not None
     assert type(plain.m["b"]) is int
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, None])
+def test_an_odd_number_that_only_some_updates_have_is_left_to_the_careful_way(odd: float | None):
+    pair = [pending_update(1, {"a": 1.0}, stats={"d": odd}), pending_update(2, {"a": 1.0}, stats={"d": 1.0})]
+    expected = merge([each.record("r") for each in pair]) if odd is None else None
+    assert merge_plain(pair, "r") == expected
 
 
 @pytest.mark.parametrize(

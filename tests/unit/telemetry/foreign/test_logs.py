@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.doctor.doctor import examine_records
-from surefoot.telemetry.foreign.logs import find_log, read_log
+from surefoot.telemetry.foreign.logs import find_log, gradient_steps, read_log
 
 
 def sb3_csv(path: Path, *, kl: float = 0.01, rate: float = 3e-4, rows: int = 40) -> Path:
@@ -47,6 +48,56 @@ def test_a_table_of_sb3_has_our_names_signs_and_the_scale_of_the_targets(tmp_pat
 def test_a_learning_rate_that_replaces_the_policy_is_named(tmp_path: Path):
     assert first_rule(sb3_csv(tmp_path / "progress.csv", kl=3.0)) == "R03X"
     assert first_rule(sb3_csv(tmp_path / "progress.csv", kl=3.0, rate=0.3)) == "S01"
+
+
+def sb3_model(path: Path, **changes: object) -> Path:
+    """A model as SB3 saves it: its settings are the JSON text `data` of a zip file; schedules are objects in it."""
+    values = {"gamma": 0.99, "ent_coef": 0.0, "n_steps": 64, "n_envs": 4, "batch_size": 64, "n_epochs": 4}
+    values |= {"clip_range": {":type:": "<class 'function'>", ":serialized:": "gASV"}, "vf_coef": 0.5, **changes}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", json.dumps(values))
+    return path
+
+
+def test_the_model_beside_a_log_of_sb3_has_its_settings(tmp_path: Path):
+    log = sb3_csv(tmp_path / "progress.csv")
+    assert first_rule(log) == "R07"
+    sb3_model(tmp_path / "model.zip")
+    settings = read_log(log).settings
+    losses = {"gamma": 0.99, "ent_coef": 0.0, "vf_coef": 0.5}
+    assert settings == losses | {"rollout_steps": 64, "envs": 4, "minibatch_size": 64, "epochs": 4}
+    assert gradient_steps(settings) == 16
+    sb3_model(tmp_path / "model.zip", vf_coef=0.0)
+    assert first_rule(log) == "S06"
+
+
+@pytest.mark.parametrize("content", [b"not a zip", b""])
+def test_another_zip_beside_a_log_is_ignored(tmp_path: Path, content: bytes):
+    (tmp_path / "other.zip").write_bytes(content)
+    assert read_log(sb3_csv(tmp_path / "progress.csv")).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({}, None),
+        ({"epochs": 4}, None),
+        ({"epochs": 4, "minibatches": 4}, 16),
+        ({"epochs": 2, "minibatch_size": 100, "envs": 4, "rollout_steps": 64}, 6),
+        ({"epochs": 2, "minibatch_size": 100, "envs": 4}, None),
+    ],
+)
+def test_the_gradient_steps_of_an_update_follow_from_the_settings(settings: dict[str, int], steps: int | None):
+    assert gradient_steps(settings) == steps
+
+
+def test_a_discount_in_the_model_is_judged_by_the_length_of_episodes(tmp_path: Path):
+    log = sb3_csv(tmp_path / "progress.csv")
+    text = log.read_text().splitlines()
+    lines = [f"{line},{'rollout/ep_len_mean' if i == 0 else 20}" for i, line in enumerate(text)]
+    log.write_text("\n".join(lines) + "\n")
+    sb3_model(tmp_path / "model.zip", gamma=0.5)
+    assert first_rule(log) == "S02"
 
 
 def test_rllibs_nested_results_and_params_are_read(tmp_path: Path):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from surefoot.data.rollout import Rollout
-from surefoot.train.diagnose.environment_tests import WINDOWS, EnvironmentMonitor, Steps, environment_stats
+from surefoot.train.diagnose.environment_tests import WINDOWS, EnvironmentMonitor, environment_stats
+from surefoot.train.diagnose.step_features import Steps
 
 T, N = 256, 8
 
@@ -71,6 +72,25 @@ def test_shuffled_observations_do_not_follow_from_each_other():
     steps, rng = walk(), np.random.default_rng(3)
     obs = rng.permutation(steps.obs.reshape(T * N, 2)).reshape(T, N, 2)
     assert stats(replace(steps, obs=obs))["obs_explained"] < 0.1
+
+
+def test_numbers_that_drop_out_are_told_from_a_sensor_that_sees_nothing_for_a_while():
+    steps, rng = walk(), np.random.default_rng(6)
+    lost = np.where(rng.random((T, N, 2)) < 0.5, 0.0, steps.obs)
+    assert stats(steps)["obs_dropout_share"] == 0.0
+    assert stats(replace(steps, obs=lost))["obs_dropout_share"] == 1.0
+    silent = np.where(np.sin(np.arange(T) / 10)[:, None, None] > 0, 0.0, steps.obs)
+    flag = (rng.random((T, N, 2)) < 0.5).astype(np.float64)
+    for odd in (silent, flag):
+        assert stats(replace(steps, obs=odd))["obs_dropout_share"] == 0.0
+
+
+def test_streams_with_their_own_sign_of_observations_differ():
+    steps = walk()
+    assert stats(steps)["stream_difference"] < 0.1
+    mixed = steps.obs.copy()
+    mixed[:, ::2, 0] *= -1.0
+    assert stats(replace(steps, obs=mixed))["stream_difference"] > 0.9
 
 
 def test_a_reward_of_noise_is_not_explained_and_a_late_one_names_its_delay():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.train.diagnose.statistics import iqm, iqms, summarize
+from surefoot.train.diagnose.statistics import distinct_rows, iqm, iqms, median, summarize
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,13 @@ def test_equal_seeds_leave_no_interval():
     told = summarize([500.0] * 5)
     assert (told.low, told.iqm, told.high) == (500, 500, 500)
     assert str(told).startswith("IQM 500.0  95% [500.0, 500.0]")
+
+
+def test_distinct_rows_and_the_median_are_numpys():
+    rng = np.random.default_rng(5)
+    rows = rng.integers(-1, 2, (60, 2)) * rng.choice([-0.5, 0.5], (60, 1))
+    assert len(set(np.signbit(rows[rows == 0.0]).tolist())) == 2, "both zeros are there"
+    assert distinct_rows(rows) == len(np.unique(rows, axis=0))
+    for n in (1, 2, 7, 8):
+        numbers = rng.normal(size=n)
+        assert median(numbers) == np.median(numbers)

@@ -10,6 +10,7 @@ import tyro
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
+    from surefoot.telemetry.writer import Mirror
     from surefoot.town.scenarios.scenario import Scenario
 
 ScenarioName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENARIO")]
@@ -45,6 +46,8 @@ class TownOptions:
     """Leave out an incomplete batch at the end of a pass."""
     replay_streaming: bool = False
     """Read samples when they are needed instead of all at the start."""
+    replay_meta: str | None = None
+    """Metadata of a single sample (default: the sample's name with .json)."""
     max_lag: int | None = None
     """Leave out data of this run that is more than this many updates old."""
     min_sample_size: float = 0.05
@@ -59,11 +62,17 @@ class TownOptions:
     """anneal: share of steps in which the clone must choose the recorded action."""
     anneal_exit_on_failure: bool = False
     """anneal: exit with code 2 on FAIL and 1 on HOLD."""
+    anneal_log_dir: str | None = None
+    """anneal: write the results to this directory too."""
+    ppo_log_frequency: int = 1
+    """--ppo-log: write every n-th epoch."""
+    ppo_log_max_entries: int = 0
+    """--ppo-log: after this many lines rename the file to FILE.1, .2, … and start a new one; 0 never does."""
 
 
 def read_samples(path: Path, options: TownOptions) -> ReplayDataset:
-    """Return the samples of a manifest, or of all manifests in a directory."""
-    from surefoot.data.replayset import ReplayDataset, read_manifest
+    """Return one sample (.npz), the samples of a manifest, or those of all manifests in a directory."""
+    from surefoot.data.replayset import ReplayDataset, ReplayEntry, read_manifest
     from surefoot.errors import ReplayError
 
     manifests = [path]
@@ -71,14 +80,27 @@ def read_samples(path: Path, options: TownOptions) -> ReplayDataset:
         manifests = [file for end in ("json", "yaml") for file in sorted(path.rglob(f"*_manifest.{end}"))]
         if not manifests:
             raise ReplayError(f"{path} has no *_manifest.json; `surefoot town capture` writes one")
+    if path.suffix == ".npz":
+        entries = [ReplayEntry(path, None if options.replay_meta is None else Path(options.replay_meta))]
+    else:
+        entries = [entry for manifest in manifests for entry in read_manifest(manifest).entries]
     return ReplayDataset(
-        [entry for manifest in manifests for entry in read_manifest(manifest).entries],
+        entries,
         batch_size=options.replay_batch_size,
         shuffle=options.replay_shuffle,
         seed=options.replay_seed,
         drop_last=options.replay_drop_last,
         streaming=options.replay_streaming,
     )
+
+
+def flat_mirrors(path: Path | None, options: TownOptions) -> list[Mirror]:
+    """Return the writer of the flat log at `path`, if there is to be one."""
+    from surefoot.compat.townlet.record_writer import FlatMirror
+
+    if path is None:
+        return []
+    return [FlatMirror(path, every=options.ppo_log_frequency, max_lines=options.ppo_log_max_entries)]
 
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:

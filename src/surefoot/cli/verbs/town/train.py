@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.drive import drive, live_doctor, open_mirrors
+from surefoot.cli.drive import drive, live_doctor
 from surefoot.cli.usage import Usage, as_usage
-from surefoot.cli.verbs.town.samples import ScenarioName, TownOptions, load, print_samples, read_samples
+from surefoot.cli.verbs.town.samples import ScenarioName, TownOptions, flat_mirrors, load, print_samples, read_samples
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
@@ -57,7 +57,8 @@ class TownTrainArgs:
     towns: int | None = None
     """Number of parallel towns (default: the scenario's)."""
     samples: Annotated[Path | None, tyro.conf.arg(metavar="MANIFEST|DIR")] = None
-    """Samples of `surefoot town capture`: a manifest in JSON or YAML, or a directory with *_manifest.json files."""
+    """Samples of `surefoot town capture`: a manifest in JSON or YAML, a directory with *_manifest.json files, or one
+    sample (.npz)."""
     train_ppo: bool = False
     """replay: train; without it the samples are only checked and summarized. The other modes always train."""
     from_run: Annotated[str | None, tyro.conf.arg(name="from", metavar="RUN")] = None
@@ -72,7 +73,8 @@ class TownTrainArgs:
     samples), eval_every=STEPS, checkpoint_every=STEPS, replay_share=0.5,
     replay_recent=4, replay_batch_size=1, replay_shuffle, replay_seed, replay_drop_last, replay_streaming, max_lag,
     min_sample_size=0.05, rho_clip=1, bc_episodes=64, anneal_schedule=bc:30,ppo:20,ppo:20, anneal_accuracy=0.9,
-    anneal_exit_on_failure (see `docs/reference/town.md`)."""
+    anneal_exit_on_failure, anneal_log_dir=DIR, ppo_log_frequency=1, ppo_log_max_entries=0, replay_meta=FILE
+    (see `docs/reference/town.md`)."""
     seed: int | None = None
     """Random seed (default: 0)."""
     name: options.NewRunName = None
@@ -170,7 +172,8 @@ class TownTrainArgs:
             variant=self.parsed_set[0].observations,
         )
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
-        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
+        mirrors, command = flat_mirrors(self.ppo_log, self.parsed_set[0]), ["surefoot", *sys.argv[1:]]
+        run = create_run(directory, spec, training=training, command=command, mirrors=mirrors)
         try:
             if annealed:
                 code = self._anneal(run, training, recording, scenario, stages)
@@ -215,7 +218,10 @@ class TownTrainArgs:
             print(f"stage {result.cycle} {result.mode}: {result.status}  {figure}  score {result.score:.3f} {reasons}")
         status = verdict(results)
         document = {"status": status, "stages": [result.to_json() for result in results]}
-        (run.directory.path / "anneal_results.json").write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+        log_dir = self.parsed_set[0].anneal_log_dir
+        for folder in (run.directory.path, *([] if log_dir is None else [Path(log_dir)])):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "anneal_results.json").write_text(json.dumps(document, indent=2) + "\n", "utf-8")
         print(f"{run.directory.name}: anneal {status}")
         return {"PASS": 0, "HOLD": 1, "FAIL": 2}[status] if self.parsed_set[0].anneal_exit_on_failure else 0
 
@@ -251,7 +257,7 @@ class TownTrainArgs:
         settings: dict[str, Any] = {
             "training": cycles,
             "command": ["surefoot", *sys.argv[1:]],
-            "mirrors": open_mirrors(directory.path, (), self.ppo_log),
+            "mirrors": flat_mirrors(self.ppo_log, self.parsed_set[0]),
             "doctor": live_doctor("on"),
         }
         run = create_run(directory, spec, **settings) if self.resume is None else resume_run(directory, **settings)[0]

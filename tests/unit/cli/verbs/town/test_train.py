@@ -59,6 +59,23 @@ def test_flags_of_the_earlier_system_are_settings() -> None:
     assert args.parsed_set[1] == {"clip": "0.3", "max_grad_norm": "1", "normalize_advantage": "off", "lr": "1e-4"}
 
 
+def test_further_flags_of_the_earlier_system_are_settings() -> None:
+    words = [
+        "--ppo-log-frequency",
+        "2",
+        "--ppo-log-max-entries=50",
+        "--rollout-auto-seed-agents",
+        "--anneal-log-dir",
+        "logs",
+    ]
+    words += ["--replay-sample", "a.npz", "--replay-meta", "b.json", "--ppo-normalize-advantages"]
+    args = read_arguments("town train", ["x", *words])
+    town, ppo = args.parsed_set
+    assert (town.ppo_log_frequency, town.ppo_log_max_entries, town.auto_seed_agents) == (2, 50, True)
+    assert (town.anneal_log_dir, town.replay_meta, args.samples) == ("logs", "b.json", Path("a.npz"))
+    assert ppo == {"normalize_advantage": "minibatch"}
+
+
 def test_a_schedule_is_read_and_a_wrong_one_named() -> None:
     assert [(s.mode, s.epochs) for s in parse_stages("bc:3, ppo:5", epochs=2)] == [("bc", 3), ("ppo", 2)]
     for wrong in ("bc", "rl:3", "ppo:0"):

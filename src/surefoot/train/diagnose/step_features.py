@@ -1,0 +1,117 @@
+"""Consecutive steps of an environment as features of regressions, for the tests in `environment_tests`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.data.rollout import Rollout
+
+# Observation components that are examined (those that vary most), and components that actions are multiplied with.
+COMPONENTS, PRODUCTS = 12, 6
+# Observation parts wider than this are images or maps; a regression on single numbers does not fit them.
+WIDEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Consecutive steps of some streams, [T, n, …]."""
+
+    obs: np.ndarray
+    """[T, n, components]"""
+    action: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    ended: np.ndarray
+    valid: np.ndarray
+    start: np.ndarray
+    log_prob: np.ndarray
+
+    @classmethod
+    def of(cls, rollout: Rollout, streams: int) -> Steps | None:
+        """Copy what the tests need of a rollout's first streams; None if its observations are images only."""
+        parts = [
+            x[:, :streams].reshape(len(x), streams, -1)
+            for x in rollout.obs.values()
+            if x.dtype.kind in "fiub" and math.prod(x.shape[2:]) <= WIDEST
+        ]
+        if not parts:
+            return None
+        obs = np.concatenate([x.astype(np.float64) for x in parts], axis=2)
+        fields = (rollout.action, rollout.reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
+        return cls(obs, *(x[:, :streams].copy() for x in (*fields, rollout.log_prob)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Steps]) -> Steps:
+        """Return consecutive rollouts as one."""
+        return cls(*(np.concatenate([getattr(each, name) for each in parts]) for name in cls.__slots__))
+
+
+class StepFeatures:
+    """The examined steps, [T, n, …], standardised, with the features that the regressions share."""
+
+    def __init__(
+        self, steps: Steps, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> None:
+        self.obs = obs = steps.obs
+        self.reward, self.terminated = steps.reward.astype(np.float64), steps.terminated
+        self.ended = steps.ended | ~steps.valid
+        self.follows = ~self.ended[:-1] & steps.valid[1:] & ~steps.start[1:]
+        """[T - 1, n]: the next step belongs to the same episode."""
+        most = sum(math.log(n) for n in choices)
+        # Of the largest entropy; a policy that hardly varies its choices shows nothing about their effect.
+        self.decided = most > 0.0 and -float(steps.log_prob.mean()) < 0.4 * most
+        spread = obs.reshape(-1, obs.shape[2]).std(0)
+        self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
+        most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
+        self.z = (obs[..., most] - obs[..., most].mean(axis=(0, 1))) / spread[most]
+        self.action = _action_columns(steps.action, choices, bounds)
+        products = self.z[..., :PRODUCTS, None] * self.action[..., None, :]
+        self.acted = np.concatenate([self.action, products.reshape(*self.action.shape[:2], -1)], axis=2)
+        ones = np.ones((*self.z.shape[:2], 1))
+        self.state = np.concatenate([ones, self.z, self.z**2], axis=2)
+
+
+def _action_columns(
+    action: np.ndarray, choices: tuple[int, ...], bounds: tuple[np.ndarray, np.ndarray] | None
+) -> np.ndarray:
+    """[T, n, columns]: one column per choice but the first, or the standardised numbers and their squares."""
+    flat = action.reshape(*action.shape[:2], -1)
+    if choices and flat.dtype.kind in "iu" and flat.shape[2] == len(choices):
+        columns = [flat[..., k, None] == np.arange(1, min(n, 8)) for k, n in enumerate(choices)]
+        return np.concatenate(columns, axis=2).astype(np.float64)
+    numbers = flat[..., :8].astype(np.float64)
+    if bounds is not None:
+        numbers = np.clip(numbers, bounds[0][:8], bounds[1][:8])
+    scaled = (numbers - numbers.mean(axis=(0, 1))) / np.maximum(numbers.std(axis=(0, 1)), 1e-9)
+    # Squares: many rewards have a price of the control.
+    return np.concatenate([scaled, scaled**2], axis=2)
+
+
+def residuals(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the residual sum of squares of each target, and the number of parameters of the regression."""
+    # A small ridge: constant or repeated columns must not make the system singular.
+    gram = features.T @ features + 1e-6 * len(features) * np.eye(features.shape[1])
+    fitted = features @ np.linalg.solve(gram, features.T @ targets)
+    return ((targets - fitted) ** 2).sum(0), features.shape[1]
+
+
+def explained(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the adjusted R² of each target."""
+    left, parameters = residuals(features, targets)
+    total = ((targets - targets.mean(0)) ** 2).sum(0)
+    n = len(targets)
+    return 1.0 - (left / max(1, n - parameters)) / np.maximum(total / max(1, n - 1), 1e-300)
+
+
+def gained(base: np.ndarray, more: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the share of what `base` leaves unexplained that `more` explains, adjusted for the number of columns."""
+    before, few = residuals(base, targets)
+    after, many = residuals(np.concatenate([base, more], axis=1), targets)
+    n = len(targets)
+    # A target that `base` explains to rounding has nothing left to explain.
+    negligible = before < 1e-9 * np.maximum((targets**2).sum(0), 1e-300)
+    return np.where(negligible, 0.0, 1.0 - (after / max(1, n - many)) / np.maximum(before / max(1, n - few), 1e-300))
