@@ -10,8 +10,8 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
-.PHONY: sb3-suite sb3-scripts bench-sb3 setup client browser demo test check words coverage golden test-ray distance docs native compilers sanitize sanitized wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
+.PHONY: sb3-suite sb3-scripts bench-sb3 setup client browser emulator demo test check words coverage golden test-ray distance docs native compilers sanitize sanitized wheels peers bench bench-learning bench-speed \
+	bench-zoo bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-mujoco bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -38,11 +38,15 @@ client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript 
 browser:  ## a Chromium for the tests in a browser
 	$(PYTHON) scripts/browser.py
 
+# After the browser: two apt-get cannot run at once.
+emulator: browser  ## qemu-user, with which `make test` runs the kernel of aarch64
+	$(PYTHON) scripts/compilers.py --emulator
+
 sanitized:  ## the kernel with sanitizers in it, for `make sanitize`; only what changed
 	$(PYTHON) scripts/sanitize.py --build
 
 test:  ## everything that must hold: lint, types, contracts, all tests
-	$(MAKE) --no-print-directory -j 2 setup client browser sanitized
+	$(MAKE) --no-print-directory -j 2 setup client emulator sanitized
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -80,9 +84,9 @@ native:  ## after a change in C: build what changed and replace the module of th
 	cmake --install build/native --prefix $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
 	touch $(VENV)/.ready
 
-compilers: setup  ## the kernel with GCC and Clang for Linux, macOS and Windows, x86-64 and aarch64; needs ziglang, runs aarch64 with qemu-user
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
+compilers: setup  ## the kernel with GCC and Clang for Linux, macOS and Windows, x86-64 and aarch64 (runs with qemu-user), and exported policies, also on a Cortex-M4
 	$(BIN)/python scripts/compilers.py --module $(ARGS)
+	$(BIN)/python scripts/c_policies.py
 
 sanitize: setup  ## the kernel's tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/python scripts/sanitize.py
@@ -99,8 +103,8 @@ peers:  ## one environment per peer to measure against: Stable-Baselines3, JAX, 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
 	$(BIN)/python benchmarks/learning.py
 
-bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR and CLEANRL=DIR add these, ARGS="--only W1" picks
-	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(if $(CLEANRL),--cleanrl $(CLEANRL)) $(ARGS)
+bench-speed: setup  ## W1 to W5 against the peers that are there; PUREJAXRL=DIR, CLEANRL=DIR and RLTOOLS=DIR add these, ARGS="--only W1" picks
+	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(if $(CLEANRL),--cleanrl $(CLEANRL)) $(if $(RLTOOLS),--rltools-source $(RLTOOLS)) $(ARGS)
 	$(BIN)/python benchmarks/speed_chart.py
 	$(BIN)/python benchmarks/tables.py
 
@@ -112,6 +116,10 @@ sb3-scripts: setup  ## other people's scripts with the import changed; REPOSITOR
 
 bench-sb3: setup  ## learning curves and CPU time of one script with SB3 and with surefoot.sb3; needs `make peers`
 	$(BIN)/python benchmarks/sb3_curves.py $(ARGS)
+
+bench-zoo: setup  ## every MLP entry of RL Zoo's PPO settings beside SB3; ZOO=FILE is its hyperparams/ppo.yml; needs `make peers`
+	$(BIN)/python benchmarks/zoo.py $(ZOO) $(ARGS)
+	$(BIN)/python benchmarks/tables.py
 
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
@@ -139,6 +147,9 @@ bench-record: setup  ## what the record costs a run, how fast it is validated, h
 bench-doctor: setup  ## faults put into runs on purpose: which of them the doctor finds and names, and what it says of healthy runs
 	$(BIN)/python benchmarks/doctor.py $(ARGS)
 	$(BIN)/python benchmarks/doctor_act.py --seeds 2
+
+bench-mujoco: setup  ## MuJoCo's tasks in C beside Gymnasium's envs and mj_step alone; training HalfCheetah
+	$(BIN)/python benchmarks/mujoco_worlds.py $(ARGS)
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

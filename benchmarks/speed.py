@@ -1,10 +1,11 @@
-"""W1 to W4 against Stable-Baselines3, CleanRL, PureJaxRL, rl_games and RLtools, interleaved in one run, one thread on one core.
+"""W1 to W5 against Stable-Baselines3, CleanRL, PureJaxRL, rl_games and RLtools, interleaved in one run, one thread on one core.
 
 python benchmarks/speed.py                            everything whose interpreter is there
 python benchmarks/speed.py --purejaxrl DIR            PureJaxRL too, from a checkout of it
 python benchmarks/speed.py --cleanrl DIR              CleanRL too, likewise
+python benchmarks/speed.py --rltools-source DIR       W5: RLtools' own benchmark, compiled from a checkout of it
 python benchmarks/speed.py --only W1,W4 --rounds 3    some of it; what is not run again is kept in the results
-Rates are env steps per second of CPU time, training only; W4 is the CPU time of the whole process.
+Rates are env steps per second of CPU time, training only; W4 is the CPU time of the whole process, W5 without imports.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ ABOUT = {
     "W1": "CartPole-v1, 64×64 tanh, 8 envs × 128 steps, 4 epochs × 4 minibatches of 256",
     "W1-pendulum": "Pendulum-v1, 64×64 tanh, 8 envs × 128 steps, 4 epochs × 4 minibatches of 256, environments in C and C++",
     "W2-pendulum": "Pendulum-v1, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
-    "W2-halfcheetah": "HalfCheetah-v5, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
+    "W2-halfcheetah": "HalfCheetah-v5, our world on libmujoco and Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
+    "W2-zoo-pendulum": "Pendulum-v1, RL Zoo's settings: gSDE, 4 envs × 1024 steps, 10 epochs, minibatches of 64; our own world",
     "W3": "CartPole-v1, 2048 envs × 32 steps, 4 epochs × 4 minibatches of 16,384",
     "W4": "CartPole-v1 until the last 100 episodes average 475, everyone's own settings, whole process",
+    "W5": "RLtools' Pendulum benchmark: 64×64 ReLU, 4 envs × 1024 steps, 2 epochs, minibatches of 256, 307,200 steps, "
+    "then 1,000 evaluation episodes",
 }
+SECONDS = {"W4": "process_cpu_seconds", "W5": "cpu_seconds"}
+"""Workloads whose cost is that of a whole run, and where its rows have it. Their rounds are seeds."""
+SEEDS = {"W4": 5, "W5": 10}
 OWN, SYNC, GYM = "surefoot, own world", "surefoot, SyncVectorEnv", "surefoot, Gymnasium's env"
 TORCH = "surefoot, own world, by torch"
 SB3, JAX, RLG, CLEAN, RLTOOLS = "stable-baselines3", "purejaxrl", "rl_games", "cleanrl", "rltools"
@@ -50,7 +57,7 @@ SB3, JAX, RLG, CLEAN, RLTOOLS = "stable-baselines3", "purejaxrl", "rl_games", "c
 
 @dataclass(frozen=True)
 class Bar:
-    """What is promised of a pair: at least `times` the rate or, of W4, at most 1/`times` of the CPU-seconds."""
+    """What is promised of a pair: at least `times` the rate or, of W4 and W5, at most 1/`times` of the CPU-seconds."""
 
     workload: str
     ours: str
@@ -59,22 +66,25 @@ class Bar:
 
 
 BARS = (
-    Bar("W1", OWN, SB3, 30),
+    Bar("W1", OWN, SB3, 38),
     Bar("W1", OWN, JAX, 1.5),
     Bar("W1", OWN, CLEAN, 1),
     Bar("W1-pendulum", OWN, RLTOOLS, 1),
     Bar("W1", SYNC, SB3, 7),
     Bar("W1", TORCH, SB3, 1.8),
     Bar("W2-pendulum", GYM, SB3, 20),
+    Bar("W2-halfcheetah", OWN, SB3, 24),
     Bar("W2-halfcheetah", GYM, SB3, 10),
+    Bar("W2-zoo-pendulum", OWN, SB3, 12),
     Bar("W3", OWN, JAX, 2),
     Bar("W3", OWN, RLG, 3),
     Bar("W4", OWN, SB3, 6),
     Bar("W4", OWN, JAX, 3),
+    Bar("W5", OWN, RLTOOLS, 2),
 )
 
 SEED = object()
-"""Stands for the number of the round on a command line: W4's seed."""
+"""Stands for the number of the round on a command line: the seed of W4 and W5."""
 Command = Callable[[int], list[str]]
 """The command line of a side for a round."""
 
@@ -114,7 +124,12 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
             RLTOOLS: script(args.rltools, "rltools_steps.py", "W1-pendulum", args.seconds),
         },
         "W2-pendulum": {GYM: ours("W2-pendulum", "gymnasium"), SB3: sb3("W2-pendulum")},
-        "W2-halfcheetah": {GYM: ours("W2-halfcheetah", "gymnasium"), SB3: sb3("W2-halfcheetah")},
+        "W2-halfcheetah": {
+            OWN: ours("W2-halfcheetah", "own"),
+            GYM: ours("W2-halfcheetah", "gymnasium"),
+            SB3: sb3("W2-halfcheetah"),
+        },
+        "W2-zoo-pendulum": {OWN: ours("W2-zoo-pendulum", "own"), SB3: sb3("W2-zoo-pendulum")},
         "W3": {
             OWN: ours("W3", "own"),
             JAX: jax("steps", "W3", args.seconds),
@@ -126,9 +141,14 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
             JAX: jax("solve", SEED),
         },
     }
+    if args.rltools_source is not None:
+        found["W5"] = {
+            OWN: script(sys.executable, "surefoot_pendulum.py", SEED),
+            RLTOOLS: script(sys.executable, "rltools_pendulum.py", args.rltools_source, SEED),
+        }
     wanted = args.only.split(",") if args.only else list(ABOUT)
     return {
-        workload: {side: command for side, command in each.items() if has.get(side, True)}
+        workload: {side: command for side, command in each.items() if workload == "W5" or has.get(side, True)}
         for workload, each in found.items()
         if any(workload == word or workload.startswith(word + "-") for word in wanted)
     }
@@ -157,8 +177,8 @@ def run(command: list[str], core: int | None) -> dict[str, Any]:
 
 
 def cost(workload: str, row: dict[str, Any]) -> float:
-    """CPU-seconds a step, or of W4 the whole process's: less is better."""
-    return row["process_cpu_seconds"] if workload == "W4" else 1.0 / row["steps_per_cpu_second"]
+    """CPU-seconds a step, or of W4 and W5 those of a run: less is better."""
+    return row[SECONDS[workload]] if workload in SECONDS else 1.0 / row["steps_per_cpu_second"]
 
 
 def median(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -176,7 +196,10 @@ def median(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def ratios(workloads: dict[str, Any]) -> list[dict[str, Any]]:
-    """For every bar whose two sides were measured: how many times cheaper we are, by medians and round by round."""
+    """For every bar whose two sides were measured: how many times cheaper we are, by medians and round by round.
+
+    A bar is only met by learning as much: by solving the task, by a mean return that is not lower.
+    """
     found: list[dict[str, Any]] = []
     for bar in BARS:
         each = workloads.get(bar.workload, {}).get("sides", {})
@@ -186,7 +209,9 @@ def ratios(workloads: dict[str, Any]) -> list[dict[str, Any]]:
         pairs = zip(ours["runs"], peer["runs"], strict=False)
         by_round = [cost(bar.workload, b) / cost(bar.workload, a) for a, b in pairs]
         times = cost(bar.workload, peer["median"]) / cost(bar.workload, ours["median"])
-        solved = ours["median"].get("solved", True)
+        learned = ours["median"].get("solved", True)
+        if "return" in ours["median"]:
+            learned = mean_return(ours) >= mean_return(peer)
         found.append(
             {
                 "workload": bar.workload,
@@ -195,10 +220,15 @@ def ratios(workloads: dict[str, Any]) -> list[dict[str, Any]]:
                 "times": times,
                 "by_round": by_round,
                 "bar": bar.times,
-                "met": times >= bar.times and solved,
+                "met": times >= bar.times and learned,
             }
         )
     return found
+
+
+def mean_return(side: dict[str, Any]) -> float:
+    """Mean over the seeds of the return at the end."""
+    return statistics.fmean(row["return"] for row in side["runs"])
 
 
 def help_cpu_seconds() -> float:
@@ -216,20 +246,23 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         core = max(os.sched_getaffinity(0))
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {w: {s: [] for s in each} for w, each in chosen.items()}
     loads: dict[str, list[float]] = {workload: [] for workload in chosen}
-    rounds = max(args.seeds if workload == "W4" else args.rounds for workload in chosen)
-    for number in range(1, rounds + 1):
+    rounds = {workload: args.seeds or SEEDS[workload] if workload in SEEDS else args.rounds for workload in chosen}
+    for number in range(1, max(rounds.values()) + 1):
         for workload, each in chosen.items():
-            if number > (args.seeds if workload == "W4" else args.rounds):
+            if number > rounds[workload]:
                 continue
             for side, command in each.items():
                 loads[workload].append(os.getloadavg()[0])
                 row = run(command(number), core)
                 rows[workload][side].append(row)
-                print(f"round {number} of {rounds}: {workload} {side}: {in_words(workload, row)}", file=sys.stderr)
+                print(
+                    f"round {number} of {rounds[workload]}: {workload} {side}: {in_words(workload, row)}",
+                    file=sys.stderr,
+                )
     return {
         workload: {
             "about": ABOUT[workload],
-            "rounds": args.seeds if workload == "W4" else args.rounds,
+            "rounds": rounds[workload],
             "load": [min(loads[workload]), max(loads[workload])],
             "sides": {side: {"median": median(runs), "runs": runs} for side, runs in each.items()},
         }
@@ -242,6 +275,8 @@ def in_words(workload: str, row: dict[str, Any]) -> str:
         where = f"at {row['steps']:,.0f} steps" if row["solved"] else f"not solved in {row['steps']:,.0f} steps"
         return f"{row['process_cpu_seconds']:.1f} CPU-s, {where}"
     path = f", {row['path']} path" if "path" in row else ""
+    if workload == "W5":
+        return f"{row['cpu_seconds']:.2f} CPU-s, return {row['return']:.1f}{path}"
     return f"{row['steps_per_cpu_second']:,.0f} steps/CPU-s{path}"
 
 
@@ -271,16 +306,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rlgames", default=str(PEERS["rlgames"].python), help="one with rl_games")
     parser.add_argument("--rltools", default=str(PEERS["rltools"].python), help="one with rltools and mkl")
     parser.add_argument("--cleanrl", type=Path, help="a checkout of CleanRL; without it its row is left out")
+    parser.add_argument("--rltools-source", type=Path, help="a checkout of RLtools; without it W5 is left out")
     parser.add_argument("--purejaxrl", type=Path, help="a checkout of PureJaxRL; without it its rows are left out")
     parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W1 and W2 mean all of theirs")
     parser.add_argument("--rounds", type=int, default=5, help="of W1 to W3")
-    parser.add_argument("--seeds", type=int, default=5, help="of W4")
+    parser.add_argument("--seeds", type=int, help="of W4 and W5 (default 5 and 10)")
     parser.add_argument("--seconds", type=float, default=2.0, help="least CPU-seconds measured a round and side")
     parser.add_argument("--path", default="auto", help="which of our paths: auto, native or torch")
     parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
     args = parser.parse_args()
     args.purejaxrl = args.purejaxrl and args.purejaxrl.resolve()
     args.cleanrl = args.cleanrl and args.cleanrl.resolve()
+    args.rltools_source = args.rltools_source and args.rltools_source.resolve()
     unknown = [w for w in (args.only or "W1").split(",") if not any(name.startswith(w) for name in ABOUT)]
     if unknown:
         parser.error(f"there is no workload {unknown[0]!r}; there are {', '.join(ABOUT)}")
@@ -299,19 +336,20 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    kept = json.loads(args.out.read_text())["workloads"] if args.out.exists() else {}
+    before = json.loads(args.out.read_text()) if args.out.exists() else {"workloads": {}}
     now = {
         "machine": f"{platform.machine()} with {instruction_set()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "date": time.strftime("%Y-%m-%d"),
     }
     measured = {workload: {**each, **now} for workload, each in measure(args).items()}
-    found = {**kept, **measured}
+    found = {**before["workloads"], **measured}
     workloads = {name: found[name] for name in ABOUT if name in found}
     result = {
         "command": "make bench-speed",
         "workloads": workloads,
         "ratios": ratios(workloads),
-        "help_cpu_seconds": statistics.median(help_cpu_seconds() for _ in range(5)),
+        "help_cpu_seconds": (args.only and before.get("help_cpu_seconds"))
+        or statistics.median(help_cpu_seconds() for _ in range(5)),
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable
 from difflib import ndiff
@@ -90,7 +91,13 @@ def speed() -> str:
         for side, told in each["sides"].items():
             row = told["median"]
             path = f" ({row['path']} path)" if "path" in row else ""
-            if name == "W4":
+            if name == "W5":
+                returned = statistics.fmean(run["return"] for run in told["runs"])
+                rate = f"{row['cpu_seconds']:.2f} CPU-seconds in all, return {returned:.1f}"
+                if "evaluation_cpu_seconds" in row:
+                    evaluating, importing = row["evaluation_cpu_seconds"], row["import_cpu_seconds"]
+                    rate += f"; {evaluating:.2f} for the evaluation, imports ({importing:.1f}) not counted"
+            elif name == "W4":
                 solved = "" if row["solved"] else ", not solved by every seed"
                 rate = f"{row['process_cpu_seconds']:.1f} CPU-seconds in all, {row['steps']:,.0f} steps{solved}"
             else:
@@ -100,18 +107,18 @@ def speed() -> str:
             rows.append(f"| {name} | {side}{path} | {rate} | {first} | {compiling} | {row['peak_mb']:.0f} MB |")
     rows += ["", *bars(results["ratios"]), ""] if results["ratios"] else [""]
     for name, each in results["workloads"].items():
-        counted = f"{each['rounds']} seeds" if name == "W4" else f"{each['rounds']} interleaved rounds"
+        counted = f"{each['rounds']} seeds" if name in ("W4", "W5") else f"{each['rounds']} interleaved rounds"
         rows.append(f"{name}: {each['about']}; 1 thread, median of {counted}, {each['machine']}.  ")
     rows += ["", f"`surefoot --help` takes {results['help_cpu_seconds']:.2f} CPU-seconds."]
     return "\n".join(rows)
 
 
 def bars(ratios: list[dict[str, Any]]) -> list[str]:
-    """What is promised of each pair and what was measured; of W4 the other way round, it counts seconds."""
+    """What is promised of each pair and what was measured; of W4 and W5 the other way round, they count seconds."""
     rows = ["| | against | bar | measured | round by round | |", "|---|---|---|---|---|---|"]
     for row in ratios:
         each = sorted(row["by_round"])
-        if row["workload"] == "W4":
+        if row["workload"] in ("W4", "W5"):
             bar, told = f"≤ 1/{row['bar']:g}", f"1/{row['times']:.1f}"
             by_round = f"1/{each[-1]:.1f} … 1/{each[0]:.1f}" if each else ""
         else:
@@ -255,19 +262,39 @@ def doctor() -> str:
     results = read("doctor.json")
     if results is None:
         return "not measured yet"
-    head = (
-        *("part", "faulty runs", "found", "missed, of them harmless", "named first", "of those found, named wrongly"),
-        *("precision", "median share of the run until named", "healthy runs", "false alarms per 20"),
-    )
+    parts = {**results["totals"]["now"], "unseen, at first": results["totals"]["at_first"]}
+    head = ("faults", "kinds", "runs", "harmful", "found", "named first", "named first with `--probe`", "named after")
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for part, row in results["totals"].items():
-        shares = ("recall", "right_primary", "wrong_cause_rate", "precision")
-        found, first, wrong, precision = ("" if row[n] is None else f"{row[n]:.2f}" for n in shares)
-        when = "" if row["median_time_to_detection"] is None else f"{row['median_time_to_detection']:.0%}"
-        missed, alarms = f"{row['missed']}, {row['missed_but_harmless']}", f"{row['false_alarms_per_20'] or 0.0:.2f}"
-        cells = (part, row["faulty_runs"], found, missed, first, wrong, precision, when, row["healthy_runs"], alarms)
+    for part, row in parts.items():
+        if not row["harmful"]:
+            continue
+        found, first, probed = (
+            f"{row[name] / row['harmful']:.2f}" for name in ("found", "named_first", "named_first_with_probe")
+        )
+        when = row["median_time_to_detection"]
+        cells = (part, row["kinds"], row["runs"], row["harmful"], found, first, probed, f"{when or 0.0:.0%} of the run")
         rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    return "\n".join([*rows, "", f"`{results['command']}`"])
+    well = results["totals"]["healthy"]
+    alarms = (
+        f"Of {well['runs']} healthy runs of {well['worlds']} environments, {well['errors']} have an error and "
+        f"{well['warnings']} a warning; after `--probe` (tried on {well['probed']}) {well['errors_with_probe']} and "
+        f"{well['warnings_with_probe']}."
+    )
+    return "\n".join([*rows, "", alarms, "", f"`{results['command']}`"])
+
+
+def doctor_foreign() -> str:
+    results = read("doctor_foreign.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| logs of | kinds | runs | harmful | found | named first |", "|---" * 6 + "|"]
+    for row in results["totals"]["rows"]:
+        if row["runs"]:
+            counts = (row["kinds"], row["runs"], row["harmful"], row["found"], row["named_first"])
+            rows.append(f"| {row['library']}, {row['part']} | " + " | ".join(str(x) for x in counts) + " |")
+    well = results["totals"]["healthy"]
+    alarms = f"Of {well['runs']} healthy runs {well['errors']} have an error."
+    return "\n".join([*rows, "", f"{alarms} `{results['command']}`"])
 
 
 def doctor_act() -> str:
@@ -285,12 +312,18 @@ def doctor_faults() -> str:
     if results is None:
         return "not measured yet"
     sys.path.insert(0, str(HERE))
-    from doctor import FAULTS, fault_rows  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+    from doctor import OPENED, fault_rows  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
 
-    rows = ["| fault | rules that name it | runs | found | named first | named instead |", "|---|---|---|---|---|---|"]
-    for fault, runs, found, hits, others in fault_rows(results["runs"]):
-        names = " or ".join(next(f for f in FAULTS if f.name == fault).right)
-        rows.append(f"| {fault} | {names} | {runs} | {found} | {hits} | {', '.join(others)} |")
+    head = ("fault", "part", "rules that name it", "harmful runs", "named first", "with `--probe`", "named instead")
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in fault_rows(results["runs"]):
+        part, first = row["part"], str(row["named"])
+        if part == "unseen":
+            part += ", opened later" if row["fault"] in OPENED else ""
+            first += f" (at first {row['named_at_first']})" if row["named"] != row["named_at_first"] else ""
+        instead = ", ".join(f"{name} {count}" for name, count in row["instead"].items())
+        cells = (row["fault"], part, " or ".join(row["right"]), f"{row['harmful']} of {row['runs']}", first)
+        rows.append("| " + " | ".join([*cells, str(row["with_probe"]), instead]) + " |")
     return "\n".join(rows)
 
 
@@ -403,8 +436,8 @@ def language(which: str) -> str:
 
 
 LANGUAGE = (
-    *("rule", "sentiment", "sentiment_pairs", "reward", "principles", "constitution", "constitution_pairs"),
-    *("optimum", "speed"),
+    *("rule", "sentiment", "sentiment_pairs", "reward", "principles", "principles_hh"),
+    *("constitution", "constitution_pairs", "optimum", "speed"),
 )
 
 
@@ -477,6 +510,31 @@ def scale_model() -> str:
     return "\n".join(rows)
 
 
+def mujoco_worlds() -> str:
+    results = read("mujoco_worlds.json")
+    if results is None:
+        return "not measured yet"
+    rows = [
+        "| task | Gymnasium's env | in C | of it `mj_step` | steps per CPU-second |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in results["tasks"].items():
+        times = f"{row['gymnasium']:.0f} µs | {row['kernel']:.0f} µs | {row['mj_step']:.0f} µs, {min(row['share'], 1.0):.0%}"
+        rows.append(f"| {name} | {times} | {1e6 / row['kernel']:,.0f}, **{row['gymnasium'] / row['kernel']:.1f} ×** |")
+    rows += [
+        "",
+        "| HalfCheetah-v5, 2048 steps per update, 10 epochs of 32 minibatches | Gymnasium | in C | | same weights |",
+        "|---|---|---|---|---|",
+    ]
+    for envs, row in results["training"].items():
+        rates = " | ".join(f"{row['rates'][side]:,.0f} steps per CPU-second" for side in ("gymnasium", "surefoot"))
+        same = "yes, every bit" if row["same_weights"] else "no"
+        rows.append(f"| {envs} env{'s' if envs != '1' else ''} | {rates} | **{row['ratio']:.2f} ×** | {same} |")
+    about = f"{results['streams']} streams, medians of {results['rounds']} rounds and {results['updates']} updates, CPU time"
+    used = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
+    return "\n".join([*rows, "", f"{about}, 1 thread, {results['machine']}, {used}."])
+
+
 def tune() -> str:
     results = read("tune.json")
     if results is None:
@@ -509,6 +567,14 @@ def sb3_curves() -> str:
     from sb3_curves import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
 
     results = read("sb3_curves.json")
+    return "not measured yet" if results is None else table(results)
+
+
+def zoo_entries() -> str:
+    sys.path.insert(0, str(HERE))
+    from zoo import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    results = read("zoo.json")
     return "not measured yet" if results is None else table(results)
 
 
@@ -600,16 +666,39 @@ def serve_learning() -> str:
     return "\n".join([*rows, "", memory])
 
 
+def c_export() -> str:
+    """Return size, exactness and builds of exported C headers."""
+    results = read("c_export.json")
+    if results is None:
+        return "not measured yet"
+    rows = [
+        "| head | code | constants | without the critic | stack | largest difference from torch |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in results["policies"].items():
+        alone = row["code_without_value"] + row["constants_without_value"]
+        cells = (
+            f"{row['code']:,} | {row['constants']:,} | {alone:,} | {row['stack']:,} | {row['largest_difference']:.1e}"
+        )
+        rows.append(f"| {name} | {cells} |")
+    builds = list(next(iter(results["policies"].values()))["same_bits"])
+    same = all(all(row["same_bits"].values()) for row in results["policies"].values())
+    verdict = "gave the same bits for every policy" if same else "did not all give the same bits"
+    return "\n".join([*rows, "", f"The self-tests of {len(builds)} builds {verdict}: {'; '.join(builds)}."])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "learning-short-table": learning_short,
     "speed-table": speed,
     "shapes-table": shapes,
     "sb3-curves-table": sb3_curves,
+    "zoo-table": zoo_entries,
     "resume-table": survival,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
     "doctor-act": doctor_act,
+    "doctor-foreign": doctor_foreign,
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,
@@ -619,10 +708,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "serve-learning-table": serve_learning,
     "tools-curve": tools_curve,
     "serve-table": serve,
+    "c-export-table": c_export,
     "scale-table": scale,
     "scale-losses-table": scale_losses,
     "scale-model-table": scale_model,
     **{f"lm-{which}": partial(language, which) for which in LANGUAGE},
+    "mujoco-table": mujoco_worlds,
     "tune-table": tune,
     "campaign-totals": lambda: campaign("totals"),
     "campaign-blocks": lambda: campaign("blocks"),

@@ -2,10 +2,12 @@
 
     python scripts/compilers.py            compile all, run the driver of each build, compare the numbers
     python scripts/compilers.py aarch64-linux-musl   only this platform, and GCC
+    python scripts/compilers.py --quick    as `make test` does: little optimisation, GCC's base build as the reference
+    python scripts/compilers.py --emulator install qemu-user where apt may be used
     python scripts/compilers.py --module   also build the extension module with Clang and run its tests
 
 Clang and the headers of other systems come with the Python package `ziglang`; aarch64 runs under `qemu-aarch64` (Debian's
-qemu-user). What is missing is skipped by name. Windows' Python headers are not here: its binding is not compiled.
+qemu-user). What is missing is skipped by name. Windows' objects are not linked: that needs Python's import library.
 """
 
 from __future__ import annotations
@@ -27,17 +29,41 @@ AVX512 = (*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefe
 SETS = {"base": (), "avx2": AVX2, "wide": AVX2, "avx512": AVX512}
 TARGETS = ("x86_64-linux-gnu", "aarch64-linux-musl", "x86_64-macos", "aarch64-macos", "x86_64-windows-gnu")
 # musl: its programs need no libraries of the emulated machine.
-NO_BINDING = {"x86_64-windows-gnu"}
+# What CPython's own pyconfig.h of 64-bit Windows defines and the stable ABI looks at; the other headers are the same everywhere.
+PYCONFIG = """
+#define MS_WINDOWS
+#define MS_WIN64
+#define Py_ENABLE_SHARED 1
+#define HAVE_DECLSPEC_DLL
+#define NT_THREADS
+#define SIZEOF_VOID_P 8
+#define SIZEOF_SIZE_T 8
+#define SIZEOF_WCHAR_T 2
+#define SIZEOF_LONG 4
+#define SIZEOF_LONG_LONG 8
+"""
 # The largest relative difference between two builds after two epochs: sums are added in another order.
 CLOSE = 2e-4
 
 
-def flags() -> list[str]:
+def python_headers(target: str, place: Path) -> Path:
+    """The directory of Python's headers for a platform."""
+    here = Path(sysconfig.get_path("include"))
+    if "windows" not in target:
+        return here
+    for header in here.iterdir():
+        (place / header.name).symlink_to(header)
+    (place / "pyconfig.h").unlink()
+    (place / "pyconfig.h").write_text(PYCONFIG)
+    return place
+
+
+def flags(optimise: str, headers: Path) -> list[str]:
     """What CMakeLists.txt passes."""
     warnings = ["-Wall", "-Wextra", "-Wno-psabi", "-Werror"]
-    include = [f"-I{NATIVE / 'src'}", f"-I{NATIVE / 'include'}", "-isystem", sysconfig.get_path("include")]
+    include = [f"-I{NATIVE / 'src'}", f"-I{NATIVE / 'include'}", "-isystem", str(headers)]
     return [
-        "-O3",
+        optimise,
         "-std=gnu11",
         *warnings,
         "-fno-math-errno",
@@ -47,17 +73,14 @@ def flags() -> list[str]:
     ]
 
 
-def compile_all(compiler: list[str], place: Path, *, x86: bool, binding: bool) -> list[Path]:
+def compile_all(compiler: list[str], place: Path, sets: Sequence[str], options: list[str]) -> list[Path]:
     """The objects of the driver; every other source of the kernel is compiled too."""
-    kernels = {f"kernel_{name}": options for name, options in SETS.items() if x86 or name == "base"}
-    needs_python = {"network", "env_check", "module", "arguments"}
+    kernels = {f"kernel_{name}": SETS[name] for name in sets}
     sources = [p for p in sorted((NATIVE / "src").glob("*.c")) if not p.stem.startswith("kernel_")]
-    if not binding:
-        sources = [p for p in sources if p.stem not in needs_python and not p.stem.startswith("bind_")]
     for source in [*sources, *(NATIVE / "src" / f"{name}.c" for name in kernels)]:
         command = [
             *compiler,
-            *flags(),
+            *options,
             *kernels.get(source.stem, ()),
             "-c",
             str(source),
@@ -65,14 +88,17 @@ def compile_all(compiler: list[str], place: Path, *, x86: bool, binding: bool) -
             str(place / f"{source.stem}.o"),
         ]
         subprocess.run(command, check=True)
-    return [place / f"{name}.o" for name in (*kernels, *(["network"] if binding else []))]
+    return [place / f"{name}.o" for name in (*kernels, "network", "network_options")]
 
 
-def build_driver(compiler: list[str], place: Path, objects: list[Path]) -> Path:
+def build_driver(
+    compiler: list[str], place: Path, objects: list[Path], sets: Sequence[str], options: list[str]
+) -> Path:
     """The program that runs the kernel without Python."""
     driver = place / "driver"
     source = str(ROOT / "scripts" / "kernel_driver.c")
-    subprocess.run([*compiler, *flags(), source, *map(str, objects), "-o", str(driver), "-lm"], check=True)
+    only = [] if len(sets) == len(SETS) else [f"-DSETS={','.join(f'&sf_ops_{name}' for name in sets)}"]
+    subprocess.run([*compiler, *options, *only, source, *map(str, objects), "-o", str(driver), "-lm"], check=True)
     return driver
 
 
@@ -96,28 +122,37 @@ def sets_of_this_machine() -> list[str]:
     return [] if native.kernel is None else native.kernel.instruction_sets()
 
 
-def compare(place: Path, clang: list[str] | None, gcc: str | None, targets: Sequence[str] = TARGETS) -> int:
-    """Compile for every platform and run what can be run; the number of builds that differ."""
-    builds: dict[str, tuple[list[str], Path, bool]] = {}
+def compare(
+    place: Path, clang: list[str] | None, gcc: str | None, targets: Sequence[str] = TARGETS, *, quick: bool = False
+) -> int:
+    """Compile for every platform and run what can be run; the number of builds that differ.
+
+    Builds of every instruction set with GCC are what the kernel's tests run: `quick` needs only one of them to compare with.
+    """
+    builds: dict[str, tuple[list[str], Path, Sequence[str]]] = {}
     if gcc is not None:
-        objects = compile_all([gcc], _made(place / "gcc"), x86=True, binding=True)
-        builds["gcc x86_64-linux"] = ([], build_driver([gcc], place / "gcc", objects), True)
+        sets = ["base"] if quick else list(SETS)
+        options = flags("-O1" if quick else "-O3", python_headers("linux", place))
+        objects = compile_all([gcc], _made(place / "gcc"), sets, options)
+        builds["gcc x86_64-linux"] = ([], build_driver([gcc], place / "gcc", objects, sets, options), sets)
     for target in targets if clang is not None else ():
         assert clang is not None
-        compiler = [*clang, "-target", target]
-        binding, x86 = target not in NO_BINDING, target.startswith("x86_64")
-        objects = compile_all(compiler, _made(place / target), x86=x86, binding=binding)
-        print(f"compiled  clang {target}{'' if binding else ', without the binding'}", flush=True)
+        # zig's own sanitizer of undefined behaviour needs a library per platform; `make sanitize` has GCC's.
+        compiler = [*clang, "-target", target, "-fno-sanitize=undefined"]
+        # `wide` has the flags of `avx2` and the source of `avx512`.
+        sets = [s for s in SETS if s == "base" or (target.startswith("x86_64") and not (quick and s == "wide"))]
         runner = {"x86_64-linux-gnu": "", "aarch64-linux-musl": shutil.which("qemu-aarch64") or "-"}.get(target, "-")
-        if runner == "-":
-            continue
-        builds[f"clang {target}"] = ([runner] if runner else [], build_driver(compiler, place / target, objects), x86)
-    if not builds:
-        return 0
+        optimise = "-O3" if not quick else "-O0" if runner == "-" else "-O1"
+        options = flags(optimise, python_headers(target, _made(place / f"{target}-python")))
+        objects = compile_all(compiler, _made(place / target), sets, options)
+        print(f"compiled  clang {target}", flush=True)
+        if runner != "-":
+            driver = build_driver(compiler, place / target, objects, sets, options)
+            builds[f"clang {target}"] = ([runner] if runner else [], driver, sets)
     reference: list[float] = []
     wrong = 0
-    for name, (runner, driver, x86) in builds.items():
-        for kernel in [s for s in sets_of_this_machine() or ["base"] if x86 or s == "base"]:
+    for name, (runner, driver, sets) in builds.items():
+        for kernel in [s for s in sets_of_this_machine() or ["base"] if s in sets]:
             ours = numbers([*runner, str(driver), kernel])
             reference = reference or ours
             far = difference(ours, reference)
@@ -131,7 +166,18 @@ def _made(path: Path) -> Path:
     return path
 
 
+def install_emulator() -> None:
+    """Install qemu-user if it is missing and apt may be used."""
+    if shutil.which("qemu-aarch64") is None and shutil.which("apt-get") and os.geteuid() == 0:
+        apt = ["apt-get", "-qq", "--no-install-recommends", "--yes"]
+        for command in ([*apt, "update"], [*apt, "install", "qemu-user"]):
+            subprocess.run(command, check=False, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
+
+
 def main(arguments: list[str]) -> int:
+    if "--emulator" in arguments:
+        install_emulator()
+        return 0
     gcc = shutil.which("gcc")
     clang = [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
     if clang is None and (path := os.environ.get("ZIG")):
@@ -143,7 +189,8 @@ def main(arguments: list[str]) -> int:
     if shutil.which("qemu-aarch64") is None:
         print("compilers: no qemu-aarch64 here (apt install qemu-user); aarch64 is compiled and not run")
     with tempfile.TemporaryDirectory(prefix="surefoot-compilers-") as name:
-        wrong = compare(Path(name), clang, gcc, [x for x in arguments if x in TARGETS] or TARGETS)
+        targets = [x for x in arguments if x in TARGETS] or TARGETS
+        wrong = compare(Path(name), clang, gcc, targets, quick="--quick" in arguments)
         if clang is not None and "--module" in arguments:
             wrapper = Path(name) / "clang"
             wrapper.write_text(f'#!/bin/sh\nexec {" ".join(clang)} "$@"\n')

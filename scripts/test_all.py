@@ -24,6 +24,7 @@ MAIN: list[Part] = [
 BESIDE: list[Part] = [
     ("types", [str(BIN / "pyright"), "-p", "pyproject.toml"]),
     ("sanitize", [sys.executable, "scripts/sanitize.py"]),
+    ("compilers", [sys.executable, "scripts/compilers.py", "--quick"]),
     ("docs", [str(BIN / "mkdocs"), "build", "--strict", "--quiet"]),
 ]
 GIVE_WAY = ["nice", "-n", "19"] if shutil.which("nice") else []

@@ -45,6 +45,7 @@ def main(workload: str, seconds: float) -> None:
             n_epochs=shape.epochs,
             seed=0,
             device="cpu",
+            **shape.settings,
         )
         model.learn((shape.warm_up + shape.updates) * shape.rollout, callback=Marks())
         laps.end(shape.updates * shape.rollout)

@@ -34,6 +34,7 @@ def main(workload: str, whose: str, seconds: float, path: str) -> None:
             "epochs": shape.epochs,
             "minibatch_size": shape.minibatch,
             "path": path,
+            **shape.settings,
         }
         spec = make_spec(shape.env, world.action, preset_name="sb3", settings=settings, total_steps=10**9)
         return Training(spec, world=world)

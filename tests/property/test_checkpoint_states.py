@@ -424,5 +424,5 @@ def test_whatever_a_tree_holds_comes_back(parts, step, score):
         save_checkpoint(Path(place), step, parts, fs=NoSync(), meta={"score": score})
         loaded = load_checkpoint(Path(place))
     assert loaded.step == step
-    assert same(parts, loaded.parts)
+    assert same(parts, dict(loaded.parts))
     assert same({"score": score}, loaded.meta)

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from surefoot import native
 from surefoot.data.rollout import Rollout
-from surefoot.data.spaces import Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
+from surefoot.learn.prepare import to_batch
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.config import NetConfig
+from surefoot.nets.config import ACTIVATIONS, NetConfig
 from surefoot.nets.policy import PolicyInput
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
@@ -40,13 +41,15 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
     net: dict[str, Any] = {
         "hidden": tuple(draw(st.lists(width, max_size=3))),
         "shared": shared,
-        "activation": draw(st.sampled_from(["tanh", "relu", "elu", "silu", "leaky_relu"])),
+        "activation": draw(st.sampled_from(sorted(ACTIVATIONS))),
         "normalize_obs": draw(st.booleans()),
     }
     if not shared and draw(st.booleans()):
         net["critic_hidden"] = tuple(draw(st.lists(width, max_size=2)))
-    action = draw(st.sampled_from(["discrete", "multi", "gaussian", "squashed", "gsde"]))
-    net["squash"], net["gsde"] = action == "squashed", action == "gsde"
+    action = draw(st.sampled_from(["discrete", "multi", "continuous", "hybrid"]))
+    noise = draw(st.sampled_from(["gaussian", "squash", "gsde", "beta"])) if action in ("continuous", "hybrid") else ""
+    if noise not in ("", "gaussian"):
+        net[noise] = True
     ppo: dict[str, Any] = {
         "epochs": draw(st.integers(1, 3)),
         "minibatch_size": draw(st.sampled_from([1, 7, 32, 300])),
@@ -65,12 +68,14 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
         "lam": draw(st.sampled_from([0.0, 0.95, 1.0])),
         "min_samples": 1,
         "lr": 1e-3,
+        "critic_lr_scale": draw(st.sampled_from([1.0, 1.0, 0.3])),
+        "temperature": draw(st.sampled_from([1.0, 0.5, 3.0])) if action != "continuous" else 1.0,
         "seed": draw(st.integers(0, 1000)),
     }
     if ppo["optimizer"] in ("sgd", "rmsprop"):
         ppo["momentum"] = draw(st.sampled_from([0.0, 0.9]))
     shape: dict[str, Any] = {
-        "action": action,
+        "action": "squash" if noise == "squash" and action == "continuous" else action,
         "obs": draw(st.sampled_from([1, 4, 17, 40])),
         "dtype": draw(st.sampled_from(["float32", "uint8", "dict", "float64"])),
         "steps": draw(st.sampled_from([1, 5, 40])),
@@ -81,6 +86,13 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
         "equal_rewards": draw(st.booleans()),
         "seed": draw(st.integers(0, 1000)),
     }
+    net["memory"] = draw(st.sampled_from(["none", "none", "gru", "lstm"]))
+    if net["memory"] != "none":
+        net["memory_size"] = draw(width)
+        ppo["sequence"] = draw(st.sampled_from([None, None, 1, 3, 16]))
+        ppo["burn_in"] = 0 if ppo["sequence"] is None else draw(st.sampled_from([0, 2]))
+    if shape["dtype"] == "dict" and not shared:
+        net["critic_only"] = draw(st.sampled_from([(), ("b",), ("a", "c")]))
     # Rounding grows with every step that builds on it: beyond so many, two right answers are far apart.
     fewest = -(-shape["steps"] * shape["streams"] * ppo["epochs"] // MOST_GRADIENT_STEPS)
     ppo["minibatch_size"] = max(ppo["minibatch_size"], fewest)
@@ -101,9 +113,9 @@ def spaces(shape: dict[str, Any]) -> tuple[dict[str, Box], Any]:
     actions = {
         "discrete": Discrete(5, start=-1),
         "multi": MultiDiscrete((3, 1, 12)),
-        "gaussian": Box((3,), -1.0, 1.0),
-        "squashed": Box((2,), -2.0, 1.0),
-        "gsde": Box((3,), -1.0, 1.0),
+        "continuous": Box((3,), -1.0, 1.0),
+        "squash": Box((2,), -2.0, 1.0),
+        "hybrid": Hybrid((4, 3), Box((2,), -2.0, 1.0)),
     }
     return observation, actions[shape["action"]]
 
@@ -111,6 +123,7 @@ def spaces(shape: dict[str, Any]) -> tuple[dict[str, Box], Any]:
 def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
     """Random experience whose log-probs and values are a little off those of the policy, as after some steps."""
     rng = np.random.default_rng(shape["seed"])
+    rows = np.random.default_rng(shape["seed"] + 1)
     size = (shape["steps"], shape["streams"])
     obs: dict[str, np.ndarray] = {}
     for name, box in policy.observation.items():
@@ -141,7 +154,7 @@ def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
     valid[0, 0] = True
     next_value = rng.normal(size=size).astype(np.float32)
     next_value[terminated] = np.nan  # not to be read
-    return Rollout(
+    rollout = Rollout(
         obs=obs,
         action=out.action.numpy().reshape(*size, *out.action.shape[1:]),
         log_prob=near(out.log_prob),
@@ -156,6 +169,20 @@ def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
         action_mask=mask,
         ref_log_prob=near(out.log_prob) if shape["reference"] else None,
     )
+    if not policy.sequential:
+        return rollout
+    # The memory makes other log-probs than it does for steps on their own.
+    context = {
+        name: rows.normal(size=x.shape).astype(np.float32) for name, x in policy.initial_context(size[1]).items()
+    }
+    rollout = dataclasses.replace(rollout, context=context, start=rows.random(size) < 0.2)
+    batch = to_batch(rollout, valid, gamma=0.9, lam=0.9, sequential=True, device=torch.device("cpu"))
+    with torch.no_grad():
+        evaluation = policy.evaluate(batch)
+    changes = {"log_prob": near(evaluation.log_prob), "value": near(evaluation.value)}
+    if shape["reference"]:
+        changes["ref_log_prob"] = near(evaluation.log_prob)
+    return dataclasses.replace(rollout, **changes)
 
 
 def twins(net: dict[str, Any], ppo: dict[str, Any], shape: dict[str, Any]) -> tuple[Learner, Learner]:
@@ -165,8 +192,9 @@ def twins(net: dict[str, Any], ppo: dict[str, Any], shape: dict[str, Any]) -> tu
     with torch.no_grad():
         for p in policy.parameters():  # larger than at the start of a run, so that everything has a gradient
             p.add_(0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())))
-    if policy.flatten is not None and policy.flatten.normalizer is not None:
-        policy.flatten.normalizer.update(np.random.default_rng(0).normal(0.3, 2.0, (50, policy.flatten.size)))
+    for i, torso in enumerate(policy.torsos):
+        if torso.normalizer is not None:
+            torso.normalizer.update(np.random.default_rng(i).normal(0.3, 2.0, (50, torso.size)))
     native_side = Learner(copy.deepcopy(policy), PPOConfig(**ppo, path="native"), total_updates=5)
     torch_side = Learner(policy, PPOConfig(**ppo, path="torch"), total_updates=5)
     return native_side, torch_side
@@ -236,6 +264,7 @@ def test_the_kernel_moves_the_weights_to_where_torch_does(instruction_set, case)
     except AssertionError:
         if not rounding_decides(net, ppo, shape):
             raise
+        event("rounding decides")  # `pytest --hypothesis-show-statistics` counts them
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -291,6 +320,24 @@ def test_a_learning_rate_beyond_reason_ends_in_the_same_way_on_both_paths():
     assert reports[0].nonfinite_steps == reports[1].nonfinite_steps
 
 
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_silu_of_huge_inputs_is_torchs(instruction_set):
+    """A sigmoid that is not exactly 0 or 1 far out, times an input of 1e9, once turned a finite gradient into infinity."""
+    net = {"hidden": (64, 64), "activation": "silu"}
+    ppo = {"epochs": 1, "minibatch_size": 32, "optimizer": "sgd", "lr": 5.1542590581183205, "max_grad_norm": 1e9}
+    shape = {"steps": 16, "streams": 4, "seed": 995, "masked": False, "invalid": False, "equal_rewards": False}
+    shape |= {"action": "discrete", "obs": 4, "dtype": "float32", "reference": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREFOOT_KERNEL", instruction_set)
+        ours, theirs = twins(net, ppo, shape)
+    rollout = make_rollout(theirs.policy, shape)
+    for _ in range(2):
+        mine, its = ours.update(rollout), theirs.update(rollout)
+        rollout = dataclasses.replace(rollout, policy_version=rollout.policy_version + 1)
+        assert (mine.nonfinite_steps, mine.grad_norm) == (0, pytest.approx(its.grad_norm, rel=1e-4))
+    assert its.grad_norm > 1e18
+
+
 def _swapped(layer: nn.Module) -> nn.Module:
     """A new layer of the same kind with other weights."""
     assert isinstance(layer, nn.Linear)
@@ -319,7 +366,7 @@ def replace_slots(learner: Learner) -> None:
 
 
 def replace_normalizer(learner: Learner) -> None:
-    if (normalizer := learner.policy.flatten.normalizer) is not None:
+    if (normalizer := learner.policy.torsos[-1].normalizer) is not None:
         normalizer._buffers["_shift"] = normalizer._shift + 0.5
 
 
@@ -354,6 +401,7 @@ SURGERY: dict[str, Callable[[Learner], object]] = {
 def test_whatever_is_changed_in_a_policy_both_paths_go_on_from_the_change(case, surgery):
     """The kernel takes over the change or leaves the policy to torch; the weights are torch's either way."""
     net, ppo, shape = case
+    net = {**net, "memory": "none"}  # torch refuses layers of one dtype around a memory of another
     # Plain descent, a few steps: rounding has no time to grow.
     ppo = {**ppo, "epochs": 1, "minibatch_size": 10**6, "target_kl": None, "optimizer": "sgd", "max_grad_norm": 0.5}
     ours, theirs = twins(net, ppo, shape)

@@ -38,7 +38,7 @@ def side(**each: list[float]) -> dict[str, object]:
 def arguments(**given: object) -> argparse.Namespace:
     there, nowhere = sys.executable, "/nowhere/python"
     missing = dict.fromkeys(("jax", "rlgames", "rltools"), nowhere)
-    plain = {"peer": there, **missing, "purejaxrl": None, "cleanrl": None, "only": None}
+    plain = {"peer": there, **missing, "purejaxrl": None, "cleanrl": None, "rltools_source": None, "only": None}
     return argparse.Namespace(**{**plain, "seconds": 1.0, "path": "auto", **given})
 
 
@@ -47,7 +47,7 @@ def test_a_ratio_of_rates_is_by_medians_and_round_by_round():
     (row,) = speed.ratios({"W1": {"sides": {speed.OWN: ours, speed.SB3: peer}}})
     assert row["times"] == pytest.approx(200 / 5)
     assert row["by_round"] == pytest.approx([30, 20, 50])
-    assert (row["bar"], row["met"]) == (30, True)
+    assert (row["bar"], row["met"]) == (38, True)
 
 
 def test_w4_compares_seconds_so_that_fewer_are_better():
@@ -56,6 +56,17 @@ def test_w4_compares_seconds_so_that_fewer_are_better():
     (row,) = speed.ratios({"W4": {"sides": {speed.OWN: ours, speed.SB3: peer}}})
     assert row["times"] == pytest.approx(10)
     assert row["met"]
+
+
+def test_w5_counts_seconds_and_needs_a_return_that_is_not_lower():
+    ours = side(cpu_seconds=[1.0, 1.0], **{"return": [-170.0, -190.0]})
+    peer = side(cpu_seconds=[2.1, 2.1], **{"return": [-181.0, -181.0]})
+    (row,) = speed.ratios({"W5": {"sides": {speed.OWN: ours, speed.RLTOOLS: peer}}})
+    assert row["times"] == pytest.approx(2.1)
+    assert row["met"]
+    ours["runs"][0]["return"] = -173.0
+    (row,) = speed.ratios({"W5": {"sides": {speed.OWN: ours, speed.RLTOOLS: peer}}})
+    assert not row["met"], "-181.5 is lower than -181"
 
 
 def test_a_bar_is_not_met_by_not_solving():
@@ -75,7 +86,7 @@ def test_a_peer_that_is_not_there_has_no_rows():
 
 def test_some_workloads_can_be_asked_for_and_w4_takes_the_round_as_its_seed():
     found = speed.sides(arguments(only="W2,W4"))
-    assert list(found) == ["W2-pendulum", "W2-halfcheetah", "W4"]
+    assert list(found) == ["W2-pendulum", "W2-halfcheetah", "W2-zoo-pendulum", "W4"]
     assert found["W4"][speed.SB3](3)[-1] == "3"
 
 

@@ -68,7 +68,7 @@ GROUPS = {
         "record episodes, import and export models and telemetry",
         {
             "record": Verb("record_clone:RecordArgs", "Record episodes of a run's policy to a file or to Minari"),
-            "export": Verb("export:ExportPolicyArgs", "Export a run's policy to ONNX and verify the result"),
+            "export": Verb("export:ExportPolicyArgs", "Export a run's policy to ONNX or C and verify the result"),
             "import sb3": Verb("import_:ImportSb3Args", "Import the weights of a Stable-Baselines3 PPO .zip"),
             "import zoo": Verb("import_:ImportZooArgs", "Convert RL Zoo hyperparameters to a config file"),
             "telemetry validate": Verb("telemetry.telemetry:ValidateArgs", "Validate telemetry files line by line"),

@@ -106,6 +106,7 @@ def header_of(run: Run) -> RunHeader:
     """Return what the display shows before the first update."""
     from surefoot.cli.dashboard.history import RunHeader
     from surefoot.data.spaces import Discrete, MultiDiscrete
+    from surefoot.envs.gym.mujoco import MujocoWorld
     from surefoot.envs.make import backend_of
     from surefoot.envs.workers.process_world import ProcessWorld
 
@@ -117,6 +118,8 @@ def header_of(run: Run) -> RunHeader:
     elif isinstance(world.action, MultiDiscrete):
         entropy = sum(math.log(n) for n in world.action.nvec)
     processes = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
+    if isinstance(world, MujocoWorld) and world.threads:
+        processes = f" in {world.threads + 1} threads"
     return RunHeader(
         env=spec.env,
         run_dir=str(run.directory.path),

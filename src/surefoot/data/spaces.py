@@ -109,7 +109,8 @@ def space_from_json(spec: dict[str, Any]) -> Space:
             return MultiDiscrete(tuple(int(n) for n in spec["nvec"]))
         case "hybrid":
             box = space_from_json(spec["box"])
-            assert isinstance(box, Box)
+            if not isinstance(box, Box):
+                raise SpaceError(f"the real part of a hybrid action is no box but {box}")
             return Hybrid(tuple(int(n) for n in spec["nvec"]), box)
         case kind:
             raise SpaceError(f"a space of kind {kind!r} is unknown; known are box, discrete, multi_discrete and hybrid")

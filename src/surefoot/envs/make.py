@@ -17,6 +17,7 @@ from surefoot.envs.api import World
 from surefoot.envs.builtin.native import load_library
 from surefoot.envs.gym.atari import game_of, is_atari
 from surefoot.envs.gym.envpool import PoolWorld, pool_options
+from surefoot.envs.gym.mujoco import IN_LIBMUJOCO, mujoco_world
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.gym.vector_env import VectorWorld, build_env
 from surefoot.envs.ids import is_library
@@ -62,7 +63,8 @@ def make_world(
         max_episode_steps: Time limit that replaces the one of the id.
         allow_import: Allow ids that run code: "module:Name-v0" and libraries in C.
         workers: Processes that step the envs besides this one, with the same digits; "auto" measures whether they are
-            faster. Built-in environments step all streams in one call and take none.
+            faster. Built-in environments step all streams in one call and take none, except MuJoCo's, where these are
+            threads.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
@@ -79,8 +81,9 @@ def make_world(
         if backend in ("auto", "surefoot") and is_atari(env):
             game = game_of(registered_spec(env), env_kwargs or {}, max_episode_steps)
             return _placed(_Wrapped(game, tuple(wrappers), None), num_envs, env, workers, "surefoot")
-        if backend == "surefoot" or (backend == "auto" and not changed and env in own_worlds()):
-            return _built_in(env, num_envs, changed, workers)
+        known = env in IN_LIBMUJOCO or env in own_worlds()
+        if backend == "surefoot" or (backend == "auto" and not changed and known):
+            return _built_in(env, num_envs, backend, changed, workers)
         build = _Wrapped(_builder(env, dict(env_kwargs or {}), max_episode_steps, allow_import), tuple(wrappers), None)
         return _placed(build, num_envs, env.rpartition(":")[2], workers)
     if backend in ("surefoot", "envpool"):
@@ -138,7 +141,7 @@ def placement_of(world: World) -> str | None:
 
 def _placed(
     build: Callable[[], SingleEnv], num_envs: int, name: str | None, workers: Workers, backend: str = "gymnasium"
-) -> World:
+) -> EnvsWorld | ProcessWorld:
     count, why = place(build, num_envs) if workers == "auto" else (workers, None)
     if count == 0:
         world = EnvsWorld([build] * num_envs, name)
@@ -150,20 +153,35 @@ def _placed(
     return world
 
 
-def _built_in(name: str, num_envs: int, changed: bool, workers: Workers) -> World:
-    known = own_worlds()
-    if name not in known:
-        raise UnknownEnv(f"there is no built-in environment {name!r}; there are {', '.join(sorted(known))}")
+def _built_in(name: str, num_envs: int, backend: Backend, changed: bool, workers: Workers) -> World:
+    known = dict(sorted(own_worlds().items()))
+    if name not in known and name not in IN_LIBMUJOCO:
+        raise UnknownEnv(f"there is no built-in environment {name!r}; there are {', '.join([*known, *IN_LIBMUJOCO])}")
     if changed:
         raise ConfigError(
             f"the built-in {name} takes no env_kwargs, wrappers or max_episode_steps; backend='gymnasium' does (slower)"
         )
+    if name in IN_LIBMUJOCO:
+        return _simulated(name, num_envs, backend, workers)
     if workers not in ("auto", 0):
         raise ConfigError(
             f"the built-in {name} steps all streams in one call and takes no workers, but workers is {workers}. Leave it "
             "out, or pass backend='gymnasium' (slower)."
         )
     return known[name](num_envs)
+
+
+def _simulated(name: str, num_envs: int, backend: Backend, workers: Workers) -> World:
+    """Return a MuJoCo task in C; Gymnasium's env, with the reason in `placed`, where that is not possible."""
+    build = _builder(name, {}, None, False)
+    world = mujoco_world([build] * num_envs, name, workers)
+    if not isinstance(world, str):
+        return world
+    if backend == "surefoot":
+        raise EnvError(f"{name} cannot be stepped in C: {world}")
+    other = _placed(build, num_envs, name, workers)
+    other.placed = f"Gymnasium steps {name}, not the kernel: {world}; {other.placed or 'envs in this process'}"
+    return other
 
 
 def _from_library(path: str, num_envs: int, backend: Backend, changed: bool, allow_import: bool) -> World:

@@ -26,10 +26,6 @@ def choose_path(
     if config.path == "torch":
         return None, "path is set to torch"
     reason = why_not(policy)
-    if reason is None and config.temperature != 1.0:
-        reason = "the kernel supports no temperature but 1"
-    if reason is None and config.critic_lr_scale != 1.0:
-        reason = "the kernel has one learning rate for all weights"
     if reason is not None or not isinstance(policy, ActorCritic):
         return None, refuse_if_required(config, reason or "the policy contains a custom network")
     return NativeUpdate(policy, optimizer, config, generator), supported()

@@ -148,7 +148,7 @@ class Learner:
             self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
         # Only now: a normaliser that moved during the update would make the first ratio differ from 1.
-        if self.native is None or self.path == "torch" or self.native.net.flatten.normalizer is not None:
+        if self.native is None or self.path == "torch" or self.native.net.torsos[0].normalizer is not None:
             rows = {n: x.reshape(-1, *x.shape[2:]) if complete else x[valid] for n, x in rollout.obs.items()}
             self.policy.absorb(rows)
         return UpdateReport(

@@ -6,21 +6,23 @@ The torch path is the definition; tests compare this one with it. Minibatches co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
+from surefoot.core.batch import Batch
 from surefoot.core.divergence import effective_sample_size
 from surefoot.core.losses import LOG_RATIO_LIMIT
 from surefoot.data.rollout import Rollout
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import minibatch_size_for, split_sizes
-from surefoot.learn.optimizer import ADAM_BETAS, RMSPROP_ALPHA, SLOTS, Optimizer
+from surefoot.learn.native_columns import columns_of, memories
+from surefoot.learn.optimizer import ADAM_BETAS, RMSPROP_ALPHA, SLOTS, Optimizer, critic_of
 from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report_builder import COLUMNS, GradientSteps, Table
-from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK
+from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, sample_size_of
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
 from surefoot.nets.kernel_support import why_not
@@ -28,7 +30,7 @@ from surefoot.nets.kernel_support import why_not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeBatch:
-    """The arrays that the kernel learns from: one row per valid step."""
+    """The arrays that the kernel learns from: one row per valid step, with memory one per step."""
 
     features: np.ndarray
     action: np.ndarray
@@ -38,6 +40,15 @@ class NativeBatch:
     target: np.ndarray
     ref_log_prob: np.ndarray | None
     mask: np.ndarray | None
+    length: int = 1
+    """Steps per column: with memory the rows are columns of streams, [T · B], time first."""
+    start: np.ndarray | None = None
+    valid: np.ndarray | None = None
+    """Which rows to learn from; None for all."""
+    context: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """The state that each column begins with, {memory: [B, …]}."""
+    by_torch: Batch | None = None
+    """With memory: the same streams as torch learns from them."""
 
 
 class NativeUpdate:
@@ -63,11 +74,10 @@ class NativeUpdate:
         policy = self.net.policy
         if (reason := why_not(policy)) is not None:
             return reason
-        self.optimizer.follow(policy.parameters())
+        self.optimizer.follow(policy.parameters(), critic=critic_of(policy, self.config))
         if not self.net.unchanged():
             self.net = KernelNet(policy, self.net.instruction_set)
-        slots = self._slots()
-        self.net.point(slots)
+        self.net.point(self._slots())
         state: dict[str, Any] = vars(self.optimizer)
         containers: list[Any] = [state, *(x for x in state.values() if isinstance(x, dict | list))]
         containers += self.optimizer.slots.values()
@@ -91,6 +101,9 @@ class NativeUpdate:
 
     def prepare(self, rollout: Rollout, valid: np.ndarray) -> tuple[NativeBatch, dict[str, Any]]:
         """Return the batch with advantages and targets, and the moments of the rollout for the report."""
+        if self.net.policy.sequential:
+            columns, moments = columns_of(self.net, self.config, rollout, valid)
+            return NativeBatch(**columns), moments
         # Without padding no row is copied by indexing.
         keep = None if np.count_nonzero(valid) == valid.size else np.flatnonzero(valid)
 
@@ -118,15 +131,10 @@ class NativeUpdate:
             target=target,
         )
         reward, value, target = row(rewards), row(values), row(target)
-        # Flattened, scaled and normalised by the policy's torso here, once for all epochs.
-        flatten, obs = self.net.flatten, {name: row(x, x.dtype) for name, x in rollout.obs.items()}
-        if flatten.normalizer is None:
-            features = flatten.rows(obs)
-        else:
-            with torch.no_grad():
-                features = flatten({name: torch.from_numpy(x) for name, x in obs.items()}).contiguous().numpy()
+        self.net.set_temperature()
         batch = NativeBatch(
-            features=features,
+            # Flattened, scaled and normalised by the policy's torsos here, once for all epochs.
+            features=self.net.features({name: row(x, x.dtype) for name, x in rollout.obs.items()}),
             action=row(rollout.action, np.int64 if self.net.discrete else np.float32),
             log_prob=row(rollout.log_prob),
             value=value,
@@ -145,18 +153,20 @@ class NativeUpdate:
     def learn(self, batch: NativeBatch, knobs: Knobs) -> GradientSteps:
         """Run all epochs in one call. Call `refresh` before: it looks up the addresses of all tensors."""
         config, samples = self.config, len(batch.value)
-        advantage = batch.advantage
+        columns, advantage = samples // batch.length, batch.advantage
         if config.normalize_advantage == "batch":
             # The same thresholds as `core.moments.standardize`, which the torch path calls.
-            mean, std = float(advantage.mean(dtype=np.float64)), float(advantage.std(dtype=np.float64))
+            counted = advantage if batch.valid is None else advantage[batch.valid]
+            mean, std = float(counted.mean(dtype=np.float64)), float(counted.std(dtype=np.float64))
             spread = std >= 1e-6 * max(1.0, abs(mean))
             advantage = ((advantage - mean) / (std + 1e-8)).astype(np.float32) if spread else np.zeros_like(advantage)
-        sizes = split_sizes(samples, minibatch_size_for(samples, config.minibatch_size, config.minibatches)[0])
-        if self._order.shape[1] != samples:
-            self._order = torch.empty((config.epochs, samples), dtype=torch.int64)
+        size, _ = minibatch_size_for(samples, config.minibatch_size, config.minibatches)
+        sizes = split_sizes(columns, max(1, size // batch.length))
+        if self._order.shape[1] != columns:
+            self._order = torch.empty((config.epochs, columns), dtype=torch.int64)
         before = self.generator.get_state()
         for row in self._order:
-            torch.randperm(samples, generator=self.generator, out=row)
+            torch.randperm(columns, generator=self.generator, out=row)
         table = np.empty((config.epochs * len(sizes), len(COLUMNS)))
         epoch_of = np.empty(len(table), np.int32)
         # The kernel takes negative numbers for settings that are off.
@@ -178,6 +188,7 @@ class NativeUpdate:
             max_grad_norm=config.max_grad_norm,
             optimizer=config.optimizer,
             lr=knobs.lr,
+            critic_lr_scale=config.critic_lr_scale,
             weight_decay=config.weight_decay,
             eps=config.adam_eps,
             momentum=config.momentum,
@@ -194,6 +205,7 @@ class NativeUpdate:
             target=batch.target,
             ref_log_prob=batch.ref_log_prob,
             mask=batch.mask,
+            **({} if batch.start is None else memories(batch.length, batch.start, batch.valid, batch.context)),
             order=self._order.numpy(),
             sizes=np.array(sizes, np.int64),
             table=table,
@@ -203,12 +215,14 @@ class NativeUpdate:
             # The torch path draws one epoch at a time: leave the generator where it would be after an early stop.
             self.generator.set_state(before)
             for _ in range(begun):
-                torch.randperm(samples, generator=self.generator)
+                torch.randperm(columns, generator=self.generator)
         rows = Table(epoch_of[:steps], table[:steps])
         return GradientSteps(rows, error, bool(stopped), bad_steps, bool(rolled_back))
 
     def sample_size(self, batch: NativeBatch) -> float:
         """Return the effective sample size under the importance ratio, as a share of the batch."""
+        if batch.by_torch is not None:
+            return sample_size_of(self.net.policy, batch.by_torch)
         log_prob = np.empty_like(batch.log_prob)
         self.net.kernel.net_log_probs(self.net.net, len(log_prob), batch.features, batch.action, batch.mask, log_prob)
         ratio = np.clip(log_prob - batch.log_prob, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)

@@ -139,10 +139,7 @@ class TorchUpdate:
 
     def sample_size(self, batch: Batch) -> float:
         """Return the effective sample size under the importance ratio, as a share of the batch."""
-        with torch.no_grad():
-            log_ratio = self.policy.evaluate(batch).log_prob - batch.log_prob
-        log_ratio = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
-        return float(effective_sample_size(log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
+        return sample_size_of(self.policy, batch)
 
     def copy(self) -> Callable[[], None] | None:
         """Return a function that restores the current weights and optimiser slots; None for a large model."""
@@ -159,3 +156,11 @@ class TorchUpdate:
             self.optimizer.load(slots)
 
         return restore
+
+
+def sample_size_of(policy: Policy, batch: Batch) -> float:
+    """Return the effective sample size under the importance ratio, as a share of the batch."""
+    with torch.no_grad():
+        log_ratio = policy.evaluate(batch).log_prob - batch.log_prob
+    log_ratio = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
+    return float(effective_sample_size(log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))

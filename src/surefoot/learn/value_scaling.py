@@ -67,8 +67,7 @@ class ValueScale:
         if layer is None:
             yield batch
             return
-        valid = batch.valid if isinstance(batch, Batch) else None
-        self.count_in(batch.target if valid is None else batch.target[valid])
+        self.count_in(batch.target if batch.valid is None else batch.target[batch.valid])
         mean, std = self.mean, self.std
         with torch.no_grad():
             layer.weight.div_(std)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_json, space_to_json
-from surefoot.errors import CheckpointIncompatible, ConfigError, SpaceError
+from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, ConfigError, SpaceError, SurefootError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_heads import HybridHead, StateDependentHead, make_head
 from surefoot.nets.distributions import require_choice
@@ -218,15 +218,21 @@ class ActorCritic(nn.Module):
 
 def policy_from_description(description: dict[str, Any]) -> ActorCritic:
     """Return the architecture that `ActorCritic.describe` described, with new weights."""
-    if description.get("kind") != "actor_critic":
-        raise CheckpointIncompatible(
-            f"a policy of kind {description.get('kind')!r} cannot be built from its description"
-        )
-    if description["own_module"]:
-        raise CheckpointIncompatible("this policy contains your own network: build it and pass it as policy=")
-    observation: ObservationSpace = {}
-    for name, spec in description["observation"].items():
-        box = space_from_json(spec)
-        assert isinstance(box, Box)
-        observation[name] = box
-    return ActorCritic(observation, space_from_json(description["action"]), NetConfig.from_json(description["config"]))
+    try:
+        if (kind := str(description.get("kind"))) != "actor_critic":
+            raise CheckpointIncompatible(f"a policy of kind {kind!r} cannot be built from its description")
+        if bool(description["own_module"]):
+            raise CheckpointIncompatible("this policy contains your own network: build it and pass it as policy=")
+        observation: ObservationSpace = {}
+        for name, spec in description["observation"].items():
+            box = space_from_json(spec)
+            if not isinstance(box, Box):
+                raise SpaceError(f"the observation {name!r} is no box but {box}")
+            observation[name] = box
+        action, config = space_from_json(description["action"]), NetConfig.from_json(description["config"])
+        return ActorCritic(observation, action, config)
+    except SurefootError:
+        raise  # it names the thing already
+    # A checkpoint may be made up.
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
+        raise CheckpointCorrupt(f"the description of the policy is damaged: {type(error).__name__}: {error}") from error

@@ -12,14 +12,22 @@ from torch.nn.modules import module as torch_module
 from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.continuous_heads import GaussianHead, HybridHead, StateDependentHead, TanhHead
-from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
+from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
+from surefoot.nets.heads import DiscreteHead, Head, MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
+from surefoot.nets.recurrent import GATES, Memory
 from surefoot.nets.torsos import ACTIVATIONS, Flatten
 
-KINDS: dict[type, str] = {GaussianHead: "gaussian", TanhHead: "squashed", StateDependentHead: "gsde"}
-"""What the kernel calls a head of continuous actions."""
+KINDS: dict[type, str] = {
+    DiscreteHead: "categorical",
+    MultiDiscreteHead: "categorical",
+    GaussianHead: "gaussian",
+    TanhHead: "squashed",
+    StateDependentHead: "gsde",
+    BetaHead: "beta",
+}
+"""What the kernel calls a head; one of hybrid actions has the name of its numbers."""
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(
     value for name, value in vars(torch_module).items() if name.startswith("_global_") and "_hooks" in name
@@ -38,6 +46,14 @@ class Layers(NamedTuple):
     """In the kernel's order."""
 
 
+def parts_of(policy: ActorCritic) -> tuple[Head, BetaHead | GaussianHead | StateDependentHead | None]:
+    """Return (the head of the choices, or the only head; the head of the numbers, or None without any)."""
+    head = policy.head
+    if isinstance(head, HybridHead):
+        return head.chosen, head.numbers
+    return head, head if isinstance(head, BetaHead | GaussianHead | StateDependentHead) else None
+
+
 def why_not(policy: Policy) -> str | None:
     """Return why the kernel cannot run this policy as it is now, or None if it can."""
     if (unusable := native.unusable()) is not None:
@@ -45,14 +61,11 @@ def why_not(policy: Policy) -> str | None:
     # The exact type: a subclass may compute something else than the kernel would.
     if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
         return "the policy contains a custom network"
-    config, head = policy.config, policy.head
-    if policy.sequential:
-        return f"the kernel does not support memory ({config.memory})"
-    if policy.flatten is None:
-        return "the kernel does not support images or a critic that sees more than the policy"
-    if type(head) not in (DiscreteHead, MultiDiscreteHead, *KINDS):
-        kind = "hybrid actions" if isinstance(head, HybridHead) else "beta"
-        return f"the kernel does not support {kind}"
+    head = policy.head
+    if any(type(torso) is not Flatten for torso in policy.torsos):
+        return "the kernel does not support images"
+    if any(type(part) not in (*KINDS, HybridHead) for part in (head, *parts_of(policy)) if part is not None):
+        return "the policy contains a custom head"
     if len(head.choices()) > native.kernel.MAX_CHOICES:
         return f"an action has more than {native.kernel.MAX_CHOICES} choices"
     layers = layers_of(policy)
@@ -63,7 +76,9 @@ def layers_of(policy: ActorCritic) -> Layers | str:
     """Return the layers, or why they are none that the kernel can run."""
     network, kernel = policy.network, native.kernel
     replaced = "the layers of the policy were replaced"
-    if type(network) is not Trunks or network.torso is not policy.flatten or type(network.torso) is not Flatten:
+    if type(network) is not Trunks:
+        return replaced
+    if (network.torso, network.critic_torso or network.torso) != (policy.torsos[0], policy.torsos[-1]):
         return replaced
     if any(_is_altered(module) for module in policy.modules()) or any(_GLOBAL_HOOKS):
         return "a module of the policy has hooks or a replaced method"
@@ -75,23 +90,42 @@ def layers_of(policy: ActorCritic) -> Layers | str:
     kinds = {type(x) for x in activations} or {ACTIVATIONS[policy.config.activation]}
     if any(type(x) is not nn.Linear for x in linear) or len(kinds) > 1 or len(actor) % 2 or len(critic) % 2:
         return replaced
-    # The kernel has the slopes that torch's activations have by default.
-    if any(getattr(x, "alpha", 1.0) != 1.0 or getattr(x, "negative_slope", 0.01) != 0.01 for x in activations):
+    # The kernel has the settings that torch's activations have by default.
+    usual = {"alpha": 1.0, "negative_slope": 0.01, "approximate": "none"}
+    if any(getattr(x, name, value) != value for x in activations for name, value in usual.items()):
         return replaced
     kind = kinds.pop()
     name = next((name for name, known in ACTIVATIONS.items() if known is kind), kind.__name__)
     if name not in kernel.ACTIVATIONS:
         return f"the kernel does not support the activation {name}"
+    memories = list(network.memories().values())
+    if any(type(x) is not Memory or not x.by_kernel for x in memories) or len(memories) != policy.sequential * (
+        2 - shared
+    ):
+        return "the memory of the policy was replaced, or is set to torch"
+    weights = [x for memory in memories for x in (memory.inward, memory.onward)]
+    if any(type(x) is not nn.Linear for x in weights):
+        return replaced
+    linear += weights
     if max(len(actor), len(critic)) > 2 * kernel.MAX_DEPTH:
         return f"the network has more than {kernel.MAX_DEPTH} hidden layers"
     if any(x.bias is None for x in linear):
         return "a layer of the policy has no bias"
-    inputs, outputs = network.torso.size, policy.head.outputs
-    for trunk, last, width in ((actor, network.policy_out, outputs), (critic, network.value_out, 1)):
+    widths, outputs = [policy.torsos[0].size, policy.torsos[-1].size], policy.head.outputs
+    for memory, inputs in zip(memories, widths, strict=False):
+        for part, size in ((memory.inward, inputs), (memory.onward, memory.size)):
+            refuse_broken_chain([part], size, GATES[memory.kind] * memory.size)
+    if memories:
+        widths = [memories[0].size] * 2
+    for inputs, trunk, last, width in zip(
+        widths, (actor, critic), (network.policy_out, network.value_out), (outputs, 1), strict=True
+    ):
         refuse_broken_chain([*trunk[0::2], last], inputs, width)
-    tensors = [x for layer in linear for x in (layer.weight, layer.bias)]
-    if isinstance(policy.head, GaussianHead | StateDependentHead):
-        tensors.append(policy.head.log_std)
+    tensors = [x for layer in linear[: len(linear) - len(weights)] for x in (layer.weight, layer.bias)]
+    numbers = parts_of(policy)[1]
+    if isinstance(numbers, GaussianHead | StateDependentHead):
+        tensors.append(numbers.log_std)
+    tensors += [x for layer in weights for x in (layer.weight, layer.bias)]
     actor_widths, critic_widths = ([x.weight.shape[0] for x in trunk[0::2]] for trunk in (actor, critic))
     return Layers(tuple(actor_widths), tuple(critic_widths), shared, name, tensors)
 
@@ -118,15 +152,17 @@ def _is_altered(module: nn.Module) -> bool:
 
 
 def _why_not_tensors(policy: ActorCritic, tensors: list[nn.Parameter]) -> str | None:
-    assert policy.flatten is not None
-    normalizer = policy.flatten.normalizer
-    rows = [] if normalizer is None else [*normalizer.rows()]
+    normalizers = [torso.normalizer for torso in policy.torsos if isinstance(torso, Flatten)]
+    rows = [x for normalizer in normalizers if normalizer is not None for x in normalizer.rows()]
+    if len({normalizer.clip for normalizer in normalizers if normalizer is not None}) > 1:
+        return "actor and critic clip observations at different bounds"
     if any(x.dtype != torch.float32 or x.device.type != "cpu" for x in (*tensors, *rows)):
         return "the weights are not float32 on the CPU"
     if not all(p.requires_grad for p in tensors):
         return "some weights are frozen"
     if not all(type(p) is nn.Parameter and p.is_contiguous() for p in tensors) or not all(
-        x.is_contiguous() and x.numel() == policy.flatten.size for x in rows
+        x.is_contiguous() and x.numel() == torso.size
+        for torso, x in zip([t for t in policy.torsos for _ in range(2)], rows, strict=False)
     ):
         return "some weights are views, transposed or of another type"
     if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in tensors):  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
@@ -140,8 +176,9 @@ def containers_of(policy: nn.Module) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """Return (dict or list, its values) of everything whose change could change what the policy computes."""
     for module in policy.modules():
         state = vars(module)
-        # `training` changes nothing in the modules that the kernel supports, and some callers set it in every update.
-        yield state, tuple(... if name == "training" else value for name, value in state.items())
+        # `training` changes nothing in the modules that the kernel supports, and some callers set it in every update; the kernel
+        # gets the temperature before each call.
+        yield state, tuple(... if name in ("training", "temperature") else value for name, value in state.items())
         for value in state.values():
             if isinstance(value, dict | list):
                 yield value, tuple(value.values() if isinstance(value, dict) else value)

@@ -106,7 +106,9 @@ class Trunks(nn.Module):
         if memory is None:
             return x
         assert walk is not None, "a policy with memory needs to know how its rows lie in time"
-        hidden, carried = memory.forward(x.unflatten(0, walk.shape), walk.carry[name], walk.start)
+        # A rollout stores float32; `policy.double()` changed the weights since.
+        carry = walk.carry[name].to(x.dtype)
+        hidden, carried = memory.forward(x.unflatten(0, walk.shape), carry, walk.start)
         walk.carry = {**walk.carry, name: carried}
         return hidden.flatten(0, 1)
 

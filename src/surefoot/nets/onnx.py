@@ -1,8 +1,8 @@
-"""A policy as an ONNX graph, written node by node: normalisation, masks and action scaling are inside, nothing is traced.
+"""A policy as an ONNX graph, written node by node; only a module of the user's own is traced, by torch (`splice`).
 
 Inputs are the observation's parts, an optional `action_mask`, and the state of a memory, which is zero at the start of an
 episode. Outputs are the most likely `action` in the environment's form, the distribution's parameters, the value, and the
-new state of a memory.
+new state of a memory. Normalisation, masks and action scaling are inside.
 """
 
 from __future__ import annotations
@@ -21,33 +21,27 @@ from surefoot.nets.continuous_distributions import LOG_STD_RANGE
 from surefoot.nets.continuous_heads import AnyHead, BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.images import Images, Parts
-from surefoot.nets.networks import Trunks
-from surefoot.nets.onnx_builder import BATCH, OnnxPort, Sheet, onnx_helper, optional_module
+from surefoot.nets.networks import CustomNetwork, Trunks
+from surefoot.nets.onnx_builder import BATCH, IR_VERSION, OPSET, ExportPort, Sheet, onnx_helper, optional_module, splice
 from surefoot.nets.recurrent import Memory
 from surefoot.nets.torsos import Flatten
 
-# Opset 17 is the first with all operators used here; runtimes support it since 2022 (onnxruntime 1.12).
-OPSET, IR_VERSION = 17, 8
 MASK = "action_mask"
 _RESERVED = {MASK, "action", "value", "mean", "std", "alpha", "beta", "memory", "critic_memory"}
 
 
 def policy_graph(policy: ActorCritic, *, masks: bool = False) -> tuple[Any, Sheet]:
     """Return the ONNX model and the sheet it was written from; with `masks` it has the input `action_mask`."""
-    if policy.own_module or not isinstance(policy.network, Trunks):
-        raise PolicyError(
-            "this policy contains your own network, which this exporter cannot write; "
-            "torch.onnx.export(policy.network, …) exports it, without the head"
-        )
     if masks and not policy.choices():
         raise PolicyError(f"masks=True, but actions are {policy.action}; only discrete actions can be masked")
     policy.to("cpu")
     sheet, names = Sheet(), {id(value): name for name, value in policy.state_dict(keep_vars=True).items()}
+    assert isinstance(policy.network, Trunks | CustomNetwork)
     _ModuleWriter(sheet, names).policy(policy, policy.network, masks=masks)
     helper, proto = onnx_helper(), optional_module("onnx").TensorProto
     kinds = {"float32": proto.FLOAT, "uint8": proto.UINT8, "bool": proto.BOOL, "int64": proto.INT64}
 
-    def port(p: OnnxPort) -> Any:
+    def port(p: ExportPort) -> Any:
         return helper.make_tensor_value_info(p.name, kinds[p.dtype], list(p.shape))
 
     graph = helper.make_graph(
@@ -75,7 +69,7 @@ class _ModuleWriter:
     def __init__(self, sheet: Sheet, names: dict[int, str]) -> None:
         self.sheet, self.names = sheet, names
 
-    def policy(self, policy: ActorCritic, network: Trunks, *, masks: bool) -> None:
+    def policy(self, policy: ActorCritic, network: Trunks | CustomNetwork, *, masks: bool) -> None:
         sheet = self.sheet
         hidden = set(policy.config.critic_only)
         parts: dict[str, str] = {}
@@ -83,29 +77,40 @@ class _ModuleWriter:
             if name not in hidden:
                 parts[name] = sheet.take(port_name(name), "uint8" if box.dtype == "uint8" else "float32", *box.shape)
         mask = sheet.take(MASK, "bool", sum(policy.choices())) if masks else None
-        encoded = self.torso(network.torso, parts)
         carried: dict[str, str] = {}
-        x = self._remember("memory", network.memory, encoded, carried)
-        features = self.layers(network.actor, x)
-        raw = self.linear(network.policy_out, features)
-        value = None
-        if network.critic_torso is None:  # a deployed policy does not have the parts for the critic only
-            if network.critic is network.actor:
-                critic = features
-            else:
-                critic = self.layers(
-                    network.critic, self._remember("critic_memory", network.critic_memory, encoded, carried)
-                )
-            value = sheet.reshape(self.linear(network.value_out, critic))
+        if isinstance(network, CustomNetwork):
+            raw, value = splice(sheet, network.module, policy.observation, parts, 2)
+            features, value = raw, sheet.reshape(value)
+        else:
+            raw, value, features = self.trunks(policy, network, parts, carried)
         action, dtype, shape = self.head(policy.head, raw, features, mask)
         # The action first: a program that reads a single output reads this one.
-        sheet.outputs.insert(0, OnnxPort("action", dtype, (BATCH, *shape)))
+        sheet.outputs.insert(0, ExportPort("action", dtype, (BATCH, *shape)))
         sheet.nodes.append(onnx_helper().make_node("Identity", [action], ["action"]))
         if value is not None:
             sheet.give("value", value, "float32")
         for name, source in carried.items():
             memory = network.memories()[name]
             sheet.give(f"{name}_out", source, "float32", memory.carried)
+
+    def trunks(
+        self, policy: ActorCritic, network: Trunks, parts: dict[str, str], carried: dict[str, str]
+    ) -> tuple[str, str | None, str]:
+        """Return the names of the head's input, the value (None for a critic that sees more) and the actor's features."""
+        if policy.own_module:
+            encoded = splice(self.sheet, network.torso, policy.observation, parts, 1)[0]
+        else:
+            encoded = self.torso(network.torso, parts)
+        features = self.layers(network.actor, self._remember("memory", network.memory, encoded, carried))
+        raw = self.linear(network.policy_out, features)
+        if network.critic_torso is not None:  # a deployed policy does not have the parts for the critic only
+            return raw, None, features
+        critic = features
+        if network.critic is not network.actor:
+            critic = self.layers(
+                network.critic, self._remember("critic_memory", network.critic_memory, encoded, carried)
+            )
+        return raw, self.sheet.reshape(self.linear(network.value_out, critic)), features
 
     def torso(self, torso: nn.Module, parts: dict[str, str]) -> str:
         if isinstance(torso, Flatten):
@@ -148,8 +153,7 @@ class _ModuleWriter:
 
     def _columns(self, head: MultiDiscreteHead, raw: str, mask: str | None) -> str:
         sizes = list(head.nvec)
-        names = [f"probs_{k}" for k in range(len(sizes))]
-        chosen = self._choose(self.sheet.split(raw, sizes), sizes, names, mask)
+        chosen = self._choose(self.sheet.split(raw, sizes), sizes, [f"probs_{k}" for k in range(len(sizes))], mask)
         return self.sheet.join([self.sheet.reshape(one, 1) for one in chosen])
 
     def _choose(self, logits: list[str], sizes: list[int], names: list[str], mask: str | None) -> list[str]:

@@ -1,16 +1,26 @@
-"""A list of ONNX nodes and constants under construction; the package onnx is imported when first needed."""
+"""A list of ONNX nodes and constants under construction; the package onnx is imported when first needed.
+
+`splice` adds a module of the user's own, traced by torch.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from surefoot.errors import ConfigError
+from surefoot.data.spaces import ObservationSpace
+from surefoot.errors import ConfigError, PolicyError
 
+# Opset 17 is the first with all operators used here; runtimes support it since 2022 (onnxruntime 1.12).
+OPSET, IR_VERSION = 17, 8
 BATCH = "batch"
 """The name of the first axis of every input and output: any number of rows."""
 
@@ -24,8 +34,8 @@ def optional_module(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxPort:
-    """An input or output of the graph."""
+class ExportPort:
+    """An input or output of an exported policy."""
 
     name: str
     dtype: str
@@ -38,17 +48,17 @@ class Sheet:
 
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
-    inputs: list[OnnxPort] = field(default_factory=list[OnnxPort])
-    outputs: list[OnnxPort] = field(default_factory=list[OnnxPort])
+    inputs: list[ExportPort] = field(default_factory=list[ExportPort])
+    outputs: list[ExportPort] = field(default_factory=list[ExportPort])
 
     def take(self, name: str, dtype: str, *shape: int | str) -> str:
         """Add an input of the graph and return its name."""
-        self.inputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
+        self.inputs.append(ExportPort(name, dtype, (BATCH, *shape)))
         return name
 
     def give(self, name: str, source: str, dtype: str, *shape: int | str) -> None:
         """Add an output of the graph."""
-        self.outputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
+        self.outputs.append(ExportPort(name, dtype, (BATCH, *shape)))
         self.nodes.append(onnx_helper().make_node("Identity", [source], [name]))
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
@@ -86,3 +96,48 @@ class Sheet:
 def onnx_helper() -> Any:
     """Return the module onnx.helper."""
     return optional_module("onnx.helper")
+
+
+class _ByPosition(nn.Module):
+    """A module of a dict of parts, called with the parts in order: torch.onnx names inputs by position."""
+
+    def __init__(self, module: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.module, self.names = module, names
+
+    def forward(self, *parts: Tensor) -> Tensor | tuple[Tensor, ...]:
+        return self.module(dict(zip(self.names, parts, strict=True)))
+
+
+def splice(
+    sheet: Sheet, module: nn.Module, observation: ObservationSpace, parts: dict[str, str], outputs: int
+) -> list[str]:
+    """Add the nodes of `module` and return the names of its outputs; raise `PolicyError` if torch cannot export it.
+
+    `parts` are the names of the observation's parts in the graph. The trace fixes Python's branches: the verification of the
+    exported model finds a module that depends on them.
+    """
+    prefix = "own/"
+    example = tuple(torch.zeros((2, *observation[n].shape), dtype=getattr(torch, observation[n].dtype)) for n in parts)
+    names = [f"output_{k}" for k in range(outputs)]
+    buffer: Any = io.BytesIO()
+    try:
+        # With gradients, because without them attention layers use an operator that ONNX does not have. On a failure torch
+        # prints the graph.
+        with warnings.catch_warnings(), torch.enable_grad(), contextlib.redirect_stdout(io.StringIO()):
+            # Of tracing, which is what is wanted here: torch's other exporter needs the package onnxscript.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                _ByPosition(module, list(parts)), example, buffer, dynamo=False, opset_version=OPSET,
+                input_names=list(parts), output_names=names, dynamic_axes={n: {0: "batch"} for n in parts},
+            )  # fmt: skip
+    except Exception as why:  # whatever the user's module raises, and torch.onnx has no common class
+        reason = next(iter(str(why).strip().splitlines()), "") or type(why).__name__
+        raise PolicyError(f"torch.onnx cannot export {type(module).__name__}: {reason[:300]}") from why
+    model = optional_module("onnx").load_from_string(buffer.getvalue())
+    graph = optional_module("onnx.compose").add_prefix(model, prefix).graph
+    for name, port in parts.items():
+        sheet.nodes.append(onnx_helper().make_node("Identity", [port], [prefix + name]))
+    sheet.nodes += graph.node
+    sheet.constants |= {tensor.name: tensor for tensor in graph.initializer}
+    return [prefix + name for name in names]

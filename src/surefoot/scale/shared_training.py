@@ -13,6 +13,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import from_bytes, to_bytes
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import load_weights
@@ -89,6 +90,7 @@ class SharedTraining(Training):
         ranks = {str(rank): state for rank, state in enumerate(collectors)}
         return {**super().state(), "collector": {**collectors[0], "env_steps": self._steps, "ranks": ranks}}
 
+    @restoring("run")
     def set_state(self, parts: dict[str, Any]) -> None:
         """Restore a checkpoint; each process takes its own streams. All processes must pass the same parts."""
         ranks = parts["collector"].get("ranks", {})

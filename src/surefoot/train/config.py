@@ -44,7 +44,8 @@ class CollectConfig(Config):
     workers: Workers = knob(
         "auto",
         "Processes that step Gymnasium's envs besides this one. The digits are the same with any number; auto measures "
-        "the cost of a step and uses none if that is not faster. Built-in environments need none.",
+        "the cost of a step and uses none if that is not faster. Built-in environments need none; for MuJoCo's tasks "
+        "these are threads.",
         or_word("auto", integer(NOT_NEGATIVE)),
     )
     worker_timeout: Timeout = knob(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,8 @@ from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog, episode_continues, return_of, success_of
-from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actions, kernel_actor
+from surefoot.train.collect.kernel_act import kernel_act
+from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actor
 
 # Added to a run's seed, so that evaluations never play the episodes it trained on.
 EVAL_SEED_OFFSET = 1_000_003
@@ -92,8 +93,9 @@ def play(
     return played
 
 
-# Steps per call of the kernel: a fraction of a millisecond, and few to throw away after the last episode.
-_STEPS_PER_CALL = 64
+# Steps per call of the kernel: a fraction of a millisecond, and few to throw away after the last episode; none of a task
+# whose episodes have 200 or 500 steps.
+_STEPS_PER_CALL = 50
 
 
 def _play_native(
@@ -101,7 +103,8 @@ def _play_native(
 ) -> Played:
     """Play a native world in the kernel, many steps per call; the episodes are those of the loop in `play`."""
     view, start = world.reset(seed), np.ones(world.num_envs, dtype=bool)
-    rollout = KernelRollout(actor, world, _STEPS_PER_CALL, masked=False)
+    context = _arrays(actor.policy.initial_context(world.num_envs))
+    rollout = KernelRollout(actor, world, _STEPS_PER_CALL, masked=False, context=context)
     episodes, played = EpisodeLog(world.num_envs), Played([], [], [])
     while quota.any() and not stop():
         view = rollout.collect_native(world, view, start, episodes, deterministic=True)
@@ -120,6 +123,10 @@ def _refuse_endless(world: World, lengths: np.ndarray) -> None:
         raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit")
 
 
+def _arrays(context: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    return {name: x.cpu().numpy() for name, x in context.items()}
+
+
 _Choose = Callable[[View, np.ndarray], np.ndarray]
 """(view, [N] where episodes start) → actions as the world takes them."""
 
@@ -130,7 +137,14 @@ def chooser(
     """Return a function that acts: by the kernel for most likely actions if it can, unless `path` is "torch"; else by torch."""
     actor = kernel_actor(policy, seed) if deterministic and path != "torch" else None
     if actor is not None:
-        return lambda view, start: kernel_actions(actor, view, actor.rng, deterministic=True)
+        memory = _arrays(policy.initial_context(streams))
+
+        def choose_in_kernel(view: View, start: np.ndarray) -> np.ndarray:
+            return kernel_act(
+                actor, view, actor.rng, deterministic=True, start=np.ascontiguousarray(start), context=memory
+            ).env_action
+
+        return choose_in_kernel
     generator = torch.Generator(device).manual_seed(seed_for("play", seed))
     context = policy.initial_context(streams)
 

@@ -51,6 +51,7 @@ class Training:
         self.world = world or self.make(spec.ppo.envs, spec.collect.workers)
         if isinstance(self.world, ProcessWorld) and spec.collect.worker_timeout != "auto":
             self.world.worker_timeout = spec.collect.worker_timeout
+        self._counting = self.world if isinstance(self.world, Counting) else None
         self._losses: list[str] = []
         if self.world.num_envs != spec.ppo.envs:
             raise ConfigError(f"the world has {self.world.num_envs} envs but the config has envs={spec.ppo.envs}")
@@ -88,8 +89,7 @@ class Training:
             config=spec.collect,
             seed=spec.seed,
             device=self.device,
-            # The kernel has no temperature.
-            path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
+            path=spec.ppo.path,
         )
 
     @property
@@ -113,8 +113,8 @@ class Training:
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
-        if isinstance(self.world, Counting):
-            rollout.stats.update(self.world.take_counts())
+        if self._counting is not None:
+            rollout.stats.update(self._counting.take_counts())
         rollout.stats.update(self.diagnostics.examine(rollout, self.learner.updates))
         if self.diagnostics.due(self.learner.updates):
             rollout.stats.update(self.diagnostics.measure(rollout))

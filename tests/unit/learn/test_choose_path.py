@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from surefoot import native
-from surefoot.data.spaces import Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.errors import ConfigError
 from surefoot.learn.choose_path import why_not
 from surefoot.learn.config import PPOConfig
@@ -54,8 +54,11 @@ def changed() -> ActorCritic:
         ActorCritic(OBS, REACH, NetConfig(hidden=(8, 8, 8, 8), activation="elu", normalize_obs=True)),
         ActorCritic(OBS, REACH, NetConfig(squash=True, shared=True, activation="silu")),
         ActorCritic(OBS, Discrete(2), NetConfig(critic_hidden=(7,), activation="leaky_relu")),
+        ActorCritic(OBS, REACH, NetConfig(beta=True, activation="gelu")),
+        ActorCritic(OBS, Hybrid((2, 3), REACH), NetConfig(gsde=True)),
+        ActorCritic({**OBS, "state": Box((2, 2))}, Discrete(2), NetConfig(critic_only=("state",), normalize_obs=True)),
     ],
-    ids=["discrete", "linear", "deep", "shared", "lopsided"],
+    ids=["discrete", "linear", "deep", "shared", "lopsided", "beta", "hybrid", "critic_only"],
 )
 def test_the_kernel_supports_the_standard_policy(policy):
     assert why_not(policy) is None
@@ -67,15 +70,13 @@ def test_the_kernel_supports_the_standard_policy(policy):
     [
         (Own(OBS, Discrete(2)), "custom network"),
         (ActorCritic(OBS, Discrete(2), torso=Torso()), "custom network"),
-        (ActorCritic(OBS, REACH, NetConfig(beta=True)), "does not support beta"),
-        (ActorCritic(OBS, Discrete(2), NetConfig(activation="gelu")), "does not support the activation gelu"),
         (ActorCritic(OBS, Discrete(2), NetConfig(hidden=(4,) * 9)), "more than 8 hidden layers"),
         (ActorCritic(OBS, MultiDiscrete((2,) * 65)), "more than 64 choices"),
         (ActorCritic(OBS, Discrete(2)).double(), "not float32"),
         (frozen(), "frozen"),
         (changed(), "layers of the policy were replaced"),
     ],
-    ids=["subclass", "torso", "beta", "gelu", "deep", "choices", "double", "frozen", "changed"],
+    ids=["subclass", "torso", "deep", "choices", "double", "frozen", "changed"],
 )
 def test_a_policy_that_the_kernel_does_not_support_takes_the_torch_path_with_the_reason(policy, reason):
     assert reason in str(why_not(policy))

@@ -30,6 +30,7 @@ KNOBS = {
     "max_grad_norm": 0.5,
     "optimizer": "adam",
     "lr": 1e-3,
+    "critic_lr_scale": 1.0,
     "weight_decay": 0.0,
     "eps": 1e-5,
     "momentum": 0.0,
@@ -39,8 +40,20 @@ KNOBS = {
     "max_bad_steps": 3,
     "bad_in_a_row": 0,
 }
+MUJOCO_NUMBERS = (
+    *("dt", "total_mass", "reset_noise_scale", "healthy_reward", "state_limit", "z_low", "z_high", "angle_low"),
+    *("angle_high", "forward_reward_weight", "ctrl_cost_weight", "contact_cost_weight", "force_low", "force_high"),
+    *("cost_high", "near_weight", "dist_weight"),
+)
 MAY_BE_NONE = {
-    *(("net_act", "mask"), ("net_learn", "ref_log_prob"), ("net_learn", "mask"), ("net_log_probs", 4)),
+    *(("net_act", "mask"), ("net_act", "start"), ("net_act", "carry"), ("net_act", "critic_carry"), ("net_values", 3)),
+    *(
+        ("rollout_new", "carry"),
+        ("rollout_new", "critic_carry"),
+        ("net_learn", "ref_log_prob"),
+        ("net_learn", "mask"),
+        ("net_log_probs", 4),
+    ),
     *(("rollout_new", "obs"), ("rollout_new", "mask"), ("rollout_act", 5), ("rollout_record", 2)),
     *(("net_new", "low"), ("net_new", "high"), ("streams_begin", 1), ("streams_step", 6)),
     *(("scan_forward", "start"), ("scan_step", "start"), ("scan_backward", "start")),
@@ -48,7 +61,7 @@ MAY_BE_NONE = {
 }
 RAW = {("streams_seed", 1), ("streams_state", 3), ("streams_set_state", 3)}
 """Plain bytes, which may lie anywhere and be of any type."""
-ANY_NUMBER = {("net_new", "first_option"), ("net_point", 4)}
+ANY_NUMBER = {("net_new", "first_option"), ("net_point", 6)}
 """Numbers that have no wrong value within reach of the list below."""
 WRONG_NUMBERS = (-1, -(2**40), 2**31, 2**32, 2**62, 2**63 - 1, -(2**63), 2**70, "7", None, 1.5, b"7")
 
@@ -122,6 +135,8 @@ def calls(net_of) -> dict[str, Arguments]:
         **{name: whole() for name in ("log_prob", "value", "next_value")},
         "reward": whole(D),
         **{name: whole(bool) for name in ("terminated", "truncated", "start", "valid")},
+        "carry": None,
+        "critic_carry": None,
     }
     handle = call("rollout_new", rollout)
     _alive[:] = [net, rollout]
@@ -141,6 +156,19 @@ def calls(net_of) -> dict[str, Arguments]:
         "table": np.zeros((4, 11)),
         "epoch_of": np.zeros(4, np.int32),
     }
+    body: Arguments = {
+        "name": "Hopper-v5",
+        **dict.fromkeys(("obs_size", "nq", "nv", "nu", "nbody", "pieces"), 2),
+        **dict.fromkeys(("max_episode_steps", "frame_skip"), 1),
+        **dict.fromkeys(("fused", "body", "other", "target"), 0),
+        "functions": np.ones(6, np.uint64),
+        **dict.fromkeys(MUJOCO_NUMBERS, 0.0),
+        **{name: np.zeros(2) for name in ("init_qpos", "init_qvel", "body_mass")},
+        "piece": np.array([[0, 0, 1, 0, 0], [1, 1, 1, 0, 0]]),
+        "lengths": np.full(11, 2),
+        **{name: np.zeros(2, F) for name in ("low", "high")},
+    }
+    simulations = kernel.mujoco_new(n=N, threads=0, **body)
     gru = {"instruction_set": "base", "gates_per_unit": 3, "streams": N, "size": 2}
     weights = {"carry": row(F, 2), "weight": np.zeros((6, 2), F)}
     return {
@@ -148,22 +176,27 @@ def calls(net_of) -> dict[str, Arguments]:
         "net_new": {
             "instruction_set": "base",
             "inputs": INPUTS,
+            "critic_inputs": 0,
             "actor_widths": (8,),
             "critic_widths": (8,),
             "shared": 0,
             "activation": "tanh",
             "head": "gaussian",
             "sizes": (2,),
+            "numbers": 2,
             "first_option": 0,
             "log_std_low": -20.0,
             "log_std_high": 2.0,
             "noise_every": 0,
+            "memory": "none",
+            "memory_size": 1,
             "low": np.full(2, -1, F),
             "high": np.full(2, 1, F),
         },
         "net_sizes": positional(net.handle),
-        "net_point": positional(net.handle, addresses, 0, 0, 5.0),
+        "net_point": positional(net.handle, addresses, 0, 0, 0, 0, 5.0),
         "net_pack": positional(net.handle),
+        "net_temperature": positional(net.handle, 2.0),
         "holds": positional(({"a": net},), ((net,),)),
         "net_save": positional(net.handle),
         "net_restore": positional(net.handle),
@@ -178,8 +211,11 @@ def calls(net_of) -> dict[str, Arguments]:
             "env_action": row(L, 1),
             "log_prob": row(),
             "value": row(),
+            "start": None,
+            "carry": None,
+            "critic_carry": None,
         },
-        "net_values": positional(net.handle, N, row(F, INPUTS), row()),
+        "net_values": positional(net.handle, N, row(F, INPUTS), None, row()),
         "net_learn": {0: net.handle, "samples": N, "minibatches": 2, "epochs": 2, **KNOBS, **learned},
         "net_log_probs": positional(net.handle, N, learned["features"], learned["action"], None, row()),
         "gae": {
@@ -258,6 +294,8 @@ def calls(net_of) -> dict[str, Arguments]:
         "streams_step": positional(world, row(L), row(F, 4), row(D), row(bool), row(bool), None),
         "streams_state": positional(world, np.zeros((4, N)), row(L), rng.copy()),
         "streams_set_state": positional(world, np.zeros((4, N)), row(L), rng.copy()),
+        "mujoco_new": {"n": N, "threads": 1, **body},
+        "mujoco_point": positional(simulations, np.zeros((N, 14), np.uint64), row(L), {}),
     }
 
 
@@ -339,7 +377,7 @@ def test_keywords_may_come_in_any_order(net_of):
 
 WRITTEN = {
     "net_act": ("rng", "action", "env_action", "log_prob", "value"),
-    "net_values": (3,),
+    "net_values": (4,),
     "net_learn": ("table", "epoch_of"),
     "net_log_probs": (5,),
     "gae": ("advantage", "target"),
@@ -375,7 +413,9 @@ def test_what_may_not_be_written_is_not_written(net_of, name):
 def bare_net(net_of):
     """A network whose weights have no address."""
     arguments = calls(net_of)["net_new"]
-    return call("net_new", arguments | {"head": "categorical", "sizes": (OPTIONS,), "low": None, "high": None})
+    return call(
+        "net_new", arguments | {"head": "categorical", "sizes": (OPTIONS,), "numbers": 0, "low": None, "high": None}
+    )
 
 
 def test_a_network_without_weights_does_nothing(net_of):
@@ -391,7 +431,7 @@ def test_an_address_that_is_missing_leaves_the_network_as_it_was(net_of):
     missing = arguments[1].copy()
     missing[-1, 0] = 0
     with pytest.raises(ValueError, match="tensor 7 has no address"):
-        kernel.net_point(bare, missing, 0, 0, 1.0)
+        kernel.net_point(bare, missing, 0, 0, 0, 0, 1.0)
     with pytest.raises(ValueError, match="no weights yet"):
         kernel.net_pack(bare)
 
@@ -464,8 +504,11 @@ def test_an_action_outside_the_worlds_options_is_not_taken(net_of):
 
 
 def test_shapes_that_contradict_each_other_are_no_network(net_of):
-    right = calls(net_of)["net_new"] | {"head": "categorical", "low": None, "high": None}
-    for at, wrong in [("sizes", ()), ("actor_widths", (4,)), ("head", "gaussian")]:
+    right = calls(net_of)["net_new"] | {"head": "categorical", "sizes": (2,), "numbers": 0, "low": None, "high": None}
+    call("net_new", right | {"shared": 1})
+    for at, wrong in [
+        *(("sizes", ()), ("actor_widths", (4,)), ("head", "gaussian"), ("numbers", 1), ("critic_inputs", 3)),
+    ]:
         with pytest.raises((ValueError, TypeError)):
             call("net_new", right | {"shared": 1, at: wrong})
     with pytest.raises(ValueError, match="up to 8"):
@@ -528,3 +571,9 @@ def test_a_network_or_an_environment_in_use_by_another_thread_is_refused(net_of)
     learning.join()
     assert "in use by another thread" in str(errors[0])
     call("net_pack", arguments["net_pack"])  # free again
+
+
+def test_simulations_are_not_stepped_before_they_are_there(net_of):
+    simulations = call("mujoco_new", calls(net_of)["mujoco_new"])
+    with pytest.raises(RuntimeError, match="no simulations yet"):
+        kernel.streams_observe(simulations, np.zeros((N, 2), F))

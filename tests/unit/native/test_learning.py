@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,13 @@ from surefoot.native import kernel
 
 OPTIMIZERS = kernel.OPTIMIZERS
 WIDE = 1e6
+lgamma = np.vectorize(math.lgamma, otypes=[float])
+
+
+def digamma(x):
+    """The derivative of math.lgamma by differences of fourth order."""
+    h = 0.01 * x
+    return (8 * (lgamma(x + h) - lgamma(x - h)) - lgamma(x + 2 * h) + lgamma(x - 2 * h)) / (12 * h)
 
 
 def batch_of(net, n, seed=0):
@@ -41,6 +51,7 @@ def learn(net, batch, sizes, *, epochs=1, optimizer="sgd", lr=1.0, standardize=0
         "kl_limit": -1.0,
         "vf_coef": 0.0,
         "ent_coef": 0.0,
+        "critic_lr_scale": 1.0,
         "kl_coef": 0.0,
         "weight_decay": 0.0,
         "eps": 1e-5,
@@ -70,31 +81,70 @@ def learn(net, batch, sizes, *, epochs=1, optimizer="sgd", lr=1.0, standardize=0
     return said, table, epoch_of
 
 
-def loss(net, batch, vf_coef, ent_coef):
+def loss(net, batch, vf_coef, ent_coef, temperature=1.0):
     """-E[A π/π_old] + c₁ ½E[(V - R)²] - c₂ E[H], in float64."""
     raw, value = net.forward(batch["features"])
-    if net.head == "categorical":
-        log_p = raw - np.log(np.exp(raw).sum(axis=1, keepdims=True))
-        log_prob = np.take_along_axis(log_p, batch["action"], axis=1)[:, 0]
-        entropy = -(np.exp(log_p) * log_p).sum(axis=1).mean()
-    else:
+    log_prob, entropy = np.zeros(len(raw)), 0.0
+    begins = np.cumsum([0, *net.sizes])
+    for c, (begin, end) in enumerate(itertools.pairwise(begins)):
+        logits = raw[:, begin:end] / temperature
+        log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        log_prob += np.take_along_axis(log_p, batch["action"][:, [c]].astype(int), axis=1)[:, 0]
+        entropy -= (np.exp(log_p) * log_p).sum(axis=1).mean()
+    raw, action = raw[:, net.options :], batch["action"][:, len(net.sizes) :]
+    if net.head == "beta":
+        a, b = np.split(1.0001 + np.logaddexp(raw, 0), 2, axis=1)
+        x, scale = action.astype(np.float64), np.log(net.high - net.low)
+        log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+        log_prob += ((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - log_beta - scale).sum(axis=1)
+        inner = (a - 1) * digamma(a) + (b - 1) * digamma(b) - (a + b - 2) * digamma(a + b)
+        entropy += (log_beta - inner + scale).sum(axis=1).mean()
+    elif net.head != "categorical":
         log_std = net.log_std[0].astype(np.float64)
         if net.head == "gsde":
             # The features are constants here: only log_std learns through the variance.
             log_std = 0.5 * np.log(net.frozen**2 @ np.exp(2.0 * log_std) + 1e-6)
-        z = (batch["action"] - raw) / np.exp(log_std)
-        log_prob = (-0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi)).sum(axis=1)
-        entropy = (log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(axis=-1).mean()
+        z = (action - raw) / np.exp(log_std)
+        log_prob += (-0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+        entropy += (log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(axis=-1).mean()
     policy = -(batch["advantage"] * np.exp(log_prob - batch["log_prob"])).mean()
     return policy + vf_coef * 0.5 * ((value - batch["target"]) ** 2).mean() - ent_coef * entropy
 
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
-    "head", [{"sizes": (3,)}, {"head": "gaussian", "sizes": (2,)}, {"head": "gsde", "sizes": (3,)}], ids=str
+    "head",
+    [
+        {"sizes": (3,)},
+        {"head": "gaussian", "sizes": (2,)},
+        {"head": "gsde", "sizes": (3,)},
+        {"head": "beta", "sizes": (2,), "high": 3.0},
+        {"head": "gaussian", "sizes": (3, 2), "numbers": 1},
+        {"head": "gsde", "sizes": (2,), "numbers": 2},
+        {"head": "beta", "sizes": (2, 3), "numbers": 1, "activation": "gelu"},
+    ],
+    ids=str,
 )
 def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of, head, shared):
     net = net_of(isa=isa, inputs=3, hidden=(5,), shared=shared, **head)
+    agrees_with_differences(net)
+
+
+def test_a_critic_that_sees_something_else_gets_its_own_gradient(isa, net_of):
+    agrees_with_differences(net_of(isa=isa, inputs=3, hidden=(5,), critic_inputs=2))
+    agrees_with_differences(net_of(isa=isa, inputs=3, hidden=(), critic_inputs=7, critic_hidden=(4,), head="gsde"))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 3.0])
+def test_a_temperature_scales_the_gradient_of_the_logits(isa, net_of, temperature):
+    for head in ({"sizes": (3, 2)}, {"head": "beta", "sizes": (3,), "numbers": 1}):
+        net = net_of(isa=isa, inputs=3, hidden=(5,), **head)
+        kernel.net_temperature(net.handle, temperature)
+        agrees_with_differences(net, temperature)
+
+
+def agrees_with_differences(net, temperature=1.0):
+    """Take one step of plain descent, and compare it with differences of the loss."""
     net.remember()
     batch = batch_of(net, 21)
     net.frozen = net.features(batch["features"])
@@ -104,13 +154,13 @@ def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of
     moved = [old - new for old, new in zip(before, net.tensors, strict=True)]
     for x, old in zip(net.tensors, before, strict=True):
         x[...] = old
-    assert table[0, 3] == pytest.approx(loss(net, batch, 0.5, 0.1), rel=1e-4)
+    assert table[0, 3] == pytest.approx(loss(net, batch, 0.5, 0.1, temperature), rel=1e-4)
     for x, slope in zip(net.tensors, moved, strict=True):
         for i in np.ndindex(x.shape):
             old, sides = x[i], []
             for step in (1e-3, -1e-3):
                 x[i] = old + np.float32(step)
-                sides.append((float(x[i]), loss(net, batch, 0.5, 0.1)))
+                sides.append((float(x[i]), loss(net, batch, 0.5, 0.1, temperature)))
             x[i] = old
             (right, above), (left, below) = sides
             assert slope[i] == pytest.approx((above - below) / (right - left), rel=2e-3, abs=2e-4)
@@ -127,6 +177,8 @@ def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of
         {"inputs": 400, "hidden": (9,), "sizes": (40,), "activation": "leaky_relu"},
         {"hidden": (33, 17), "head": "gsde", "sizes": (5,)},
         {"inputs": 11, "hidden": (), "head": "gsde", "sizes": (1,)},
+        {"hidden": (33, 17), "head": "beta", "sizes": (5,), "activation": "gelu"},
+        {"hidden": (9,), "head": "squashed", "sizes": (2, 9), "numbers": 3, "critic_inputs": 35},
     ],
     ids=str,
 )
@@ -135,8 +187,8 @@ def test_any_shape_learns_in_any_minibatches(isa, net_of, shape, optimizer):
     net.remember()
     batch = batch_of(net, 300)
     batch["ref_log_prob"] = batch["log_prob"] - np.float32(0.01)
-    if net.head == "categorical":
-        batch["mask"] = np.ones((300, net.outputs), bool)
+    if net.options:
+        batch["mask"] = np.ones((300, net.options), bool)
     sizes, order = [1, 7, 292], np.concatenate([np.random.default_rng(i).permutation(300) for i in range(2)])
     before = [x.copy() for x in net.tensors]
     said, table, epoch_of = learn(
@@ -149,6 +201,22 @@ def test_any_shape_learns_in_any_minibatches(isa, net_of, shape, optimizer):
     for x, old in zip(net.tensors, before, strict=True):
         assert np.isfinite(x).all()
         assert not np.array_equal(x, old)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_only_the_critic_uses_learns_at_its_own_rate(isa, net_of, shared, optimizer):
+    """Three times the scale moves these tensors three times as far in the first step, and the others as far as before."""
+    moved = []
+    for scale in (1.0, 3.0):
+        net = net_of(isa=isa, inputs=3, hidden=(5,), shared=shared)
+        net.remember()
+        before = [x.copy() for x in net.tensors]
+        learn(net, batch_of(net, 21), [21], optimizer=optimizer, vf_coef=0.5, lr=1e-3, critic_lr_scale=scale)
+        moved.append([x - old for x, old in zip(net.tensors, before, strict=True)])
+    of_critic = range(2, 4) if shared else range(2, 6)
+    for t, (slow, fast) in enumerate(zip(*moved, strict=True)):
+        np.testing.assert_allclose(fast, (3 if t in of_critic else 1) * slow, rtol=2e-3, atol=1e-6, err_msg=str(t))
 
 
 def test_too_much_divergence_stops_before_the_step(net_of):
@@ -199,6 +267,9 @@ def test_the_second_clip_stops_the_gradient_of_bad_actions_that_became_likely(ne
         {"head": "gaussian", "sizes": (2,)},
         {"head": "squashed", "sizes": (2,)},
         {"head": "gsde", "sizes": (2,)},
+        {"head": "beta", "sizes": (2,)},
+        {"head": "gsde", "sizes": (3, 2), "numbers": 2},
+        {"head": "beta", "sizes": (3,), "numbers": 2},
     ],
     ids=str,
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from surefoot.native import kernel
 
 NORMAL = -0.5 * np.log(2 * np.pi)
+lgamma = np.vectorize(math.lgamma, otypes=[float])
 
 
 def observe(net, n, seed=0, scale=1.0):
@@ -25,17 +28,25 @@ def split(x, sizes):
 
 def log_prob_of(net, raw, action, mask=None):
     """What numpy says of the log-probability of `action`."""
+    chosen, logits = action[:, : len(net.sizes)].astype(int), raw[:, : net.options]
+    action, raw = action[:, len(net.sizes) :], raw[:, net.options :]
+    logits = logits if mask is None else np.where(mask, logits, -np.inf)
+    parts = [log_softmax(x) for x in split(logits, net.sizes)] if net.sizes else []
+    total = sum((np.take_along_axis(p, chosen[:, [c]], axis=1)[:, 0] for c, p in enumerate(parts)), np.zeros(len(raw)))
     if net.head == "categorical":
-        raw = raw if mask is None else np.where(mask, raw, -np.inf)
-        parts = [log_softmax(x) for x in split(raw, net.sizes)]
-        return sum(np.take_along_axis(p, action[:, [c]], axis=1)[:, 0] for c, p in enumerate(parts))
+        return total
+    if net.head == "beta":
+        a, b = np.split(1.0001 + np.logaddexp(raw, 0), 2, axis=1)
+        x, width = action.astype(np.float64), net.high - net.low
+        log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+        return total + ((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - log_beta - np.log(width)).sum(axis=1)
     log_std = np.clip(net.log_std[0].astype(np.float64), -20, 2)
     action = action.astype(np.float64)
     each = NORMAL - log_std - 0.5 * ((action - raw) / np.exp(log_std)) ** 2
     if net.head == "squashed":
         half = (net.high - net.low) / 2
         each = each - np.log(half * (1 - np.tanh(action) ** 2))
-    return each.sum(axis=1)
+    return total + each.sum(axis=1)
 
 
 SHAPES = [
@@ -47,6 +58,8 @@ SHAPES = [
     {"hidden": (), "shared": True},
     {"hidden": (20,), "critic_hidden": (70, 3)},
     {"hidden": (9, 9), "critic_hidden": ()},
+    {"hidden": (9,), "critic_inputs": 3},
+    {"hidden": (), "critic_inputs": 40},
 ]
 HEADS = [
     {"sizes": (3,)},
@@ -56,6 +69,10 @@ HEADS = [
     {"head": "gaussian", "sizes": (3,)},
     {"head": "gaussian", "sizes": (17,)},
     {"head": "squashed", "sizes": (2,), "low": -2.0, "high": 1.0},
+    {"head": "beta", "sizes": (3,), "low": -2.0, "high": 1.0},
+    {"head": "gaussian", "sizes": (3, 2), "numbers": 2},
+    {"head": "squashed", "sizes": (5,), "numbers": 1},
+    {"head": "beta", "sizes": (1, 4), "numbers": 9},
 ]
 
 
@@ -71,7 +88,7 @@ def test_actions_values_and_log_probs_are_those_of_the_definition(isa, net_of, s
     np.testing.assert_allclose(log_prob, log_prob_of(net, raw, action), rtol=1e-4, atol=3e-5)
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu", "elu", "silu", "leaky_relu"])
+@pytest.mark.parametrize("activation", kernel.ACTIVATIONS)
 @pytest.mark.parametrize("shared", [False, True])
 def test_every_activation_is_the_one_it_is_called(isa, net_of, activation, shared):
     net = net_of(isa=isa, hidden=(13, 6), activation=activation, shared=shared, head="gaussian", sizes=(3,))
@@ -83,7 +100,11 @@ def test_every_activation_is_the_one_it_is_called(isa, net_of, activation, share
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 255, 256, 257, 600])
-@pytest.mark.parametrize("head", [{"sizes": (2, 3)}, {"head": "squashed", "sizes": (2,)}], ids=str)
+@pytest.mark.parametrize(
+    "head",
+    [{"sizes": (2, 3)}, {"head": "squashed", "sizes": (2,)}, {"head": "beta", "sizes": (3,), "numbers": 2}],
+    ids=str,
+)
 def test_many_rows_are_what_each_row_is_alone(isa, net_of, n, head):
     net = net_of(isa=isa, inputs=7, hidden=(10,), **head)
     obs = observe(net, n)
@@ -107,6 +128,27 @@ def test_observations_are_shifted_scaled_and_clipped(isa, net_of, inputs):
     net = net_of(isa=isa, inputs=inputs, normalizer=(0.5, 2.0, 1.5))
     obs = observe(net, 9, scale=2.0)
     np.testing.assert_allclose(net.values(obs), net.forward(obs)[1], rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("critic_inputs", [1, 16, 33])
+def test_a_critic_that_sees_something_else_has_its_own_shift_and_scale(isa, net_of, critic_inputs):
+    net = net_of(isa=isa, inputs=5, critic_inputs=critic_inputs, normalizer=(0.5, 2.0, 1.5), head="gaussian")
+    obs = observe(net, 9, scale=2.0)
+    raw, value = net.forward(obs)
+    mean, _, _, found = net.act(obs, deterministic=True)
+    np.testing.assert_allclose(mean, raw, rtol=1e-4, atol=2e-5)
+    np.testing.assert_allclose(found, value, rtol=1e-4, atol=2e-5)
+    np.testing.assert_allclose(net.values(obs), value, rtol=1e-4, atol=2e-5)
+
+
+def test_a_temperature_divides_the_logits_and_leaves_the_numbers_alone(isa, net_of, rng):
+    net = net_of(isa=isa, head="gaussian", sizes=(3, 2), numbers=2)
+    kernel.net_temperature(net.handle, 2.5)
+    obs = observe(net, 9)
+    raw, _ = net.forward(obs)
+    action, _, log_prob, _ = net.act(obs, rng)
+    raw[:, : net.options] /= 2.5
+    np.testing.assert_allclose(log_prob, log_prob_of(net, raw, action), rtol=1e-4, atol=3e-5)
 
 
 def test_masked_options_are_never_chosen_and_do_not_count(isa, net_of, rng):

@@ -24,11 +24,9 @@ class Rollout:
 
     def __post_init__(self):
         net, shape = self.net, (self.steps, self.streams)
-        discrete = net.head == "categorical"
-        row = (len(net.sizes),) if discrete else (net.outputs,)
-        dtype = np.int64 if discrete else np.float32
+        row, dtype = (net.width,), net.dtype
         self.obs = np.full((*shape, net.inputs), -9, np.float32)
-        self.mask = np.zeros((*shape, net.outputs), bool) if self.masked else None
+        self.mask = np.zeros((*shape, net.options), bool) if self.masked else None
         self.action, self.env_action = np.full((*shape, *row), -9, dtype), np.full((*shape, *row), -9, dtype)
         self.log_prob, self.value, self.next_value = (np.full(shape, -9, np.float32) for _ in range(3))
         self.reward = np.full(shape, -9.0)
@@ -50,6 +48,8 @@ class Rollout:
             truncated=self.truncated,
             start=self.start,
             valid=self.valid,
+            carry=None,
+            critic_carry=None,
         )
 
     def collect(self, rng, world, obs, start, ended):
@@ -83,7 +83,11 @@ def observe(net, n=STREAMS, seed=0):
     return np.random.default_rng(seed).normal(size=(n, net.inputs)).astype(np.float32)
 
 
-@pytest.mark.parametrize("head", [{"sizes": (4, 2)}, {"head": "gaussian", "sizes": (3,)}], ids=str)
+@pytest.mark.parametrize(
+    "head",
+    [{"sizes": (4, 2)}, {"head": "gaussian", "sizes": (3,)}, {"head": "beta", "sizes": (4, 2), "numbers": 3}],
+    ids=str,
+)
 def test_acting_in_a_rollout_is_acting_written_down(isa, net_of, new_rng, head):
     net = net_of(isa=isa, **head)
     roll, ours, theirs = Rollout(net), new_rng(1), new_rng(1)

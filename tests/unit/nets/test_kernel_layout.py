@@ -13,7 +13,8 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.kernel_layout import KernelNet
 from surefoot.nets.policy import PolicyInput
-from surefoot.train.collect.kernel_rollout import KernelActor, kernel_values
+from surefoot.train.collect.kernel_act import kernel_values
+from surefoot.train.collect.kernel_rollout import KernelActor
 
 needs_kernel = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 OBS = {"obs": Box((3,))}

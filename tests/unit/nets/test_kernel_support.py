@@ -37,6 +37,7 @@ REASONS = {
     "activation": (lambda p: swap(p, 1, nn.Identity()), "replaced"),
     "no bias": (lambda p: swap(p, 0, nn.Linear(3, 64, bias=False)), "no bias"),
     "slope": (lambda p: [swap(p, i, nn.LeakyReLU(0.3)) for i in (1, 3)] and p.network.critic, "replaced"),
+    "approximate gelu": (lambda p: [swap(p, i, nn.GELU("tanh")) for i in (1, 3)], "replaced"),
     "transposed": (lambda p: setattr(p.network.actor[2].weight, "data", p.network.actor[2].weight.data.t()), "views"),
     "tied": (tie, "share"),
     "norm": (lambda p: nn.utils.parametrizations.weight_norm(p.network.actor[0]), "replaced"),

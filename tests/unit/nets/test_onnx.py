@@ -118,15 +118,6 @@ def test_weights_keep_their_names():
     assert {"network.actor.0.weight", "network.policy_out.bias"} <= {x.name for x in model.graph.initializer}
 
 
-def test_a_network_of_ones_own_is_refused_in_one_sentence():
-    class Torso(torch.nn.Module):
-        def forward(self, obs):
-            return obs["obs"]
-
-    with pytest.raises(PolicyError, match="contains your own network"):
-        ours.policy_graph(ActorCritic(ROW, Discrete(2), torso=Torso()))
-
-
 def test_a_mask_for_real_numbers_is_refused():
     with pytest.raises(PolicyError, match="only discrete actions can be masked"):
         ours.policy_graph(shaken(ROW, PUSH), masks=True)

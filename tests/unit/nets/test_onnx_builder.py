@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.nets.onnx_builder import OnnxPort, Sheet, optional_module
+from surefoot.nets.onnx_builder import ExportPort, Sheet, optional_module
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it():
@@ -16,8 +16,8 @@ def test_inputs_and_outputs_have_any_number_of_rows():
     pytest.importorskip("onnx")
     sheet = Sheet()
     sheet.give("y", sheet.op("Tanh", sheet.take("x", "float32", 3)), "float32", 3)
-    assert sheet.inputs == [OnnxPort("x", "float32", ("batch", 3))]
-    assert sheet.outputs == [OnnxPort("y", "float32", ("batch", 3))]
+    assert sheet.inputs == [ExportPort("x", "float32", ("batch", 3))]
+    assert sheet.outputs == [ExportPort("y", "float32", ("batch", 3))]
     assert [node.op_type for node in sheet.nodes] == ["Tanh", "Identity"]
 
 

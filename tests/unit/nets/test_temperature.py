@@ -8,8 +8,9 @@ import torch
 
 from surefoot import native
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
+from surefoot.envs.api import View
 from surefoot.envs.make import make_world
-from surefoot.errors import ConfigError, PolicyError
+from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
@@ -17,6 +18,8 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.heads import at_temperature
 from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.kernel_act import kernel_act
+from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
@@ -101,9 +104,7 @@ def test_a_warm_run_is_learned_from_at_the_temperature_it_acted_at():
         assert training.policy.head.temperature == 1.0
     assert [r.temperature for r in reports] == pytest.approx([4.0, 3.25, 2.5, 1.75])
     assert max(r.first_ratio_error for r in reports) < 1e-5
-    assert {r.path for r in reports} == {"torch"}
-    if native.kernel is not None:
-        assert reports[0].path_reason == "the kernel supports no temperature but 1"
+    assert {r.path for r in reports} == {"torch" if native.kernel is None else "native"}
 
 
 def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_ratio():
@@ -118,7 +119,7 @@ def test_the_plain_loop_warms_the_policy_too():
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
     learner = Learner(policy, PPOConfig(temperature=3.0, rollout_steps=16, minibatch_size=16, epochs=1))
-    collector = Collector(world, policy, steps=16, gamma=0.99, path="torch")
+    collector = Collector(world, policy, steps=16, gamma=0.99)
     report = next(training_loop(live(collector, learner), learner))
     assert (report.temperature, report.first_ratio_error < 1e-5) == (3.0, True)
 
@@ -133,13 +134,15 @@ def test_a_saved_warm_run_goes_on_to_the_last_bit():
 
 
 @pytest.mark.skipif(native.kernel is None, reason=native.why_not)
-def test_the_kernel_says_that_it_has_no_temperature():
+def test_the_kernel_acts_at_the_temperature_of_the_policy():
     policy = a_policy()
-    with pytest.raises(ConfigError, match="path is 'native' but the kernel supports no temperature but 1"):
-        Learner(policy, PPOConfig(temperature=2.0, path="native"))
-    world = make_world("CartPole-v1", 2)
-    policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
-    learner = Learner(policy, PPOConfig(temperature=2.0))
-    collector = Collector(world, policy, steps=4, gamma=0.99)
-    with pytest.raises(PolicyError, match="the kernel acts at temperature 1 only"):
-        next(live(collector, learner))
+    actor, n = KernelActor(policy, 0), 4000
+    view = View(obs={"obs": np.ones((n, 2), np.float32)})
+    with torch.no_grad():
+        logits = policy.network({"obs": torch.ones(1, 2)})[0][0].numpy()
+    for temperature in (0.5, 1.0, 4.0):
+        with at_temperature(policy, temperature):
+            actor.require()
+            action = kernel_act(actor, view, actor.rng, deterministic=False).env_action
+        expected = np.exp(logits / temperature - np.logaddexp.reduce(logits / temperature))
+        np.testing.assert_allclose(np.bincount(action, minlength=len(logits)) / n, expected, atol=0.03)

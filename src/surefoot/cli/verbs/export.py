@@ -18,32 +18,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPolicyArgs:
-    """Export a run's policy to ONNX and verify that it gives the same answers.
+    """Export a run's policy to ONNX or C and verify that it gives the same answers.
 
         surefoot export walk --to onnx -o walk-onnx/
+        surefoot export walk --to c -o walk.h
 
-    model.onnx contains the observation statistics, the action mask and the bounds of actions: it takes raw observations
-    and returns the action for the environment, the probabilities (or mean and std) and the value. The state of a recurrent
-    policy is an input and an output. contract.json lists names, shapes, ranges, units and hashes, with examples. Files are
-    written only if onnxruntime reproduces the policy's answers to 1,000 observations within 1e-5.
-    Needs "surefoot[onnx]". Exit codes: 0 written, 2 it cannot be exported, or the answers differ.
+    The exported policy contains the observation statistics, the action mask and the bounds of actions: it takes raw
+    observations and returns the action for the environment, the probabilities (or mean and std) and the value. The state
+    of a recurrent policy is an input and an output. Files are written only if they reproduce the policy's answers to
+    1,000 observations within 1e-5.
+    onnx: model.onnx, and contract.json with names, shapes, ranges, units, hashes and examples. Needs "surefoot[onnx]".
+    c: one C99 header without dependencies, with a self-test. Needs a C compiler, and a policy without images.
+    Exit codes: 0 written, 2 it cannot be exported, or the answers differ.
     """
 
     run_name: RunName
     """The directory or name of a run, or a directory written by model.save(…)."""
-    to: Literal["onnx"] = "onnx"
+    to: Literal["onnx", "c"] = "onnx"
     """Format of the export."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Directory to write to (default: onnx/ in the run's directory)."""
+    """Directory to write to, or header file (default: onnx/ or policy.h in the run's directory)."""
     checkpoint: CheckpointName = "latest"
     masks: Literal["auto", "on", "off"] = "auto"
-    """Whether the model takes an action_mask; auto: if the environment provides one."""
+    """Whether the exported policy takes an action_mask; auto: if the environment provides one."""
     env: CodeEnv = None
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.train.assemble import read_model
         from surefoot.train.device import pin_threads
+        from surefoot.train.interop.c_export import export_c
         from surefoot.train.interop.onnx_export import export_onnx, policy_of
         from surefoot.train.rundir.open_run import checkpoint_path, find_model
 
@@ -54,13 +58,14 @@ class ExportPolicyArgs:
             source if self.checkpoint == "latest" else checkpoint_path(root, self.checkpoint, source.name)
         )
         world = _world(saved.spec, self.env)
+        name, export = ("onnx", export_onnx) if self.to == "onnx" else ("policy.h", export_c)
         out = self.out or (
-            source / "onnx" if (source / "run.json").is_file() else source.with_name(f"{source.name}-onnx")
+            source / name if (source / "run.json").is_file() else source.with_name(f"{source.name}-{name}")
         )
         masks = {"auto": None, "on": True, "off": False}[self.masks]
         origin = {"run": source.name, "updates": int(saved.parts["learner"]["updates"])}
         try:
-            result = export_onnx(policy_of(saved), out, origin=origin, env=saved.spec.env, world=world, masks=masks)
+            result = export(policy_of(saved), out, origin=origin, env=saved.spec.env, world=world, masks=masks)
         finally:
             if world is not None:
                 world.close()
@@ -74,10 +79,13 @@ def lines(directory: Path, contract: dict[str, Any]) -> list[str]:
     worst = max(proof["largest_difference"].values())
 
     def text(port: dict[str, Any]) -> str:
-        return f"{port['name']} {port['dtype']}[{', '.join(map(str, port['shape']))}]"
+        shape = f"[{', '.join(map(str, port['shape']))}]" if port["shape"] else ""
+        return f"{port['name']} {port['dtype']}{shape}"
 
+    model = contract["model"]
+    beside = " and contract.json" if model["file"] == "model.onnx" else ""
     return [
-        f"→ {directory / 'model.onnx'} ({contract['model']['bytes']:,} bytes) and contract.json",
+        f"→ {directory / model['file']} ({model['bytes']:,} bytes){beside}",
         f"  in   {'  '.join(text(port) for port in ports['inputs'])}",
         f"  out  {'  '.join(text(port) for port in ports['outputs'])}",
         f"  {proof['runtime']} reproduced the policy's answers to {proof['observations']:,} observations "

@@ -27,6 +27,7 @@ from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.replay import ReplayChooser
 from surefoot.decide.promotion import AgreementRate, GateConfig, Judgement, Versions
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.report import UpdateReport
 
 # Shared weights of candidates are dim² numbers: 16 MB at this size.
@@ -361,6 +362,7 @@ class Agent:
             },
         }
 
+    @restoring("agent")
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state; one of another encoder or another kind of chooser is refused."""
         agent = state["agent"]

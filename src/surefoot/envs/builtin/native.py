@@ -56,11 +56,11 @@ class Description(NamedTuple):
 class NativeWorld(World):
     """N streams of an environment in C, with the same interface and state format as `Streams`.
 
-    `which` is the name of one of the kernel's environments or the address of a `surefoot_env`. Spaces, pictures and the
-    dtype of the state come from `task`, the numpy definition of the same environment, if there is one.
+    `which` is the name of one of the kernel's environments, the address of a `surefoot_env`, or streams that exist. Spaces,
+    pictures and the dtype of the state come from `task`, the numpy definition of the same environment, if there is one.
     """
 
-    def __init__(self, name: str, which: str | int, num_envs: int, task: Task | None = None) -> None:
+    def __init__(self, name: str, which: str | int | Any, num_envs: int, task: Task | None = None) -> None:
         if num_envs < 1:
             raise ConfigError(f"num_envs is {num_envs}; {name} needs at least 1 stream")
         self._kernel = needed_kernel(name)
@@ -71,7 +71,7 @@ class NativeWorld(World):
         self.observation = {"obs": about.observation if task is None else task.observation}
         self.action = about.action if task is None else task.action
         self.max_episode_steps = about.max_episode_steps or None
-        self.handle = self._kernel.streams_new(which, num_envs)
+        self.handle = self._kernel.streams_new(which, num_envs) if isinstance(which, str | int) else which
         """The capsule around the kernel's `sf_streams`."""
         self._bits = np.random.PCG64(0)
         self._state_shape = (about.state_size, num_envs)
@@ -174,7 +174,7 @@ def load_library(path: str | os.PathLike[str]) -> Callable[[int], World]:
     return lambda num_envs: NativeWorld(about.name, address, num_envs)
 
 
-def describe(kernel: ModuleType, which: str | int, name: str) -> Description:
+def describe(kernel: ModuleType, which: str | int | Any, name: str) -> Description:
     """Return the checked properties of an environment in C; the `EnvError` for an invalid one begins with `name`."""
     try:
         return Description(*kernel.env_describe(which))

@@ -54,7 +54,7 @@ class EnvsWorld:
             raise
         reason = next((reason for env in self.envs if (reason := why_inexact(env)) is not None), None)
         self.inexact = None if reason is None else f"{self.name}: {reason}"
-        self._view: View | None = None
+        self.view: View | None = None
         self._seed = self._count = 0
         self._every = np.ones(self.num_envs, np.bool_)
         self._every.flags.writeable = False
@@ -76,11 +76,11 @@ class EnvsWorld:
             results.append((first, info))
         self._seed, self._count = seed, 0
         self._find_masks(results[0][1])
-        self._view = View(obs=obs, action_mask=self._mask(results))
-        return self._view
+        self.view = View(obs=obs, action_mask=self._mask(results))
+        return self.view
 
     def step(self, action: np.ndarray) -> Step:
-        if self._view is None:
+        if self.view is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
         return self.take(written_actions(self.name, self.num_envs, action, self._write_action, self._count))
 
@@ -118,9 +118,9 @@ class EnvsWorld:
             raise step_failed(self._env(i), self._count, result, error) from error
         self._count += 1
         final, stats = self._next_episodes(out, ended, results) if ended else (None, {})
-        self._view = View(obs=out, action_mask=self._mask(results))
+        self.view = View(obs=out, action_mask=self._mask(results))
         return Step(
-            view=self._view,
+            view=self.view,
             reward=reward,
             terminated=terminated,
             truncated=truncated,
@@ -130,23 +130,23 @@ class EnvsWorld:
         )
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        if self._view is None:
+        if self.view is None:
             return None
-        obs = {name: part.copy() for name, part in self._view.obs.items()}
-        mask = None if self._view.action_mask is None else self._view.action_mask.copy()
+        obs = {name: part.copy() for name, part in self.view.obs.items()}
+        mask = None if self.view.action_mask is None else self.view.action_mask.copy()
         for i in np.flatnonzero(streams):
             first, info = self._reset_one(int(i), None)
             self._reader.write(obs, int(i), first)
             if mask is not None:
                 mask[i] = self._mask_row(int(i), first, info)
-        self._view = View(obs=obs, action_mask=mask)
-        return self._view
+        self.view = View(obs=obs, action_mask=mask)
+        return self.view
 
     def state(self) -> dict[str, Any]:
-        if self._view is None or self.inexact is not None:
+        if self.view is None or self.inexact is not None:
             return {"restart_seed": restart_seed(self._seed, self._count)}
         envs = [export_state(env) for env in self.envs]
-        return {"seed": self._seed, "steps": self._count, "envs": envs, "view": view_to_state(self._view)}
+        return {"seed": self._seed, "steps": self._count, "envs": envs, "view": view_to_state(self.view)}
 
     def set_state(self, state: dict[str, Any]) -> View:
         if "restart_seed" in state:
@@ -155,9 +155,9 @@ class EnvsWorld:
         for env, saved in zip(self.envs, state["envs"], strict=True):
             import_state(env, saved)
         self._seed, self._count = int(state["seed"]), int(state["steps"])
-        self._view = view_from_state(state["view"])
-        self._find_masks({MASK: None} if self._view.action_mask is not None else {})
-        return self._view
+        self.view = view_from_state(state["view"])
+        self._find_masks({MASK: None} if self.view.action_mask is not None else {})
+        return self.view
 
     @property
     def gym_spaces(self) -> tuple[gym.Space[Any], gym.Space[Any]]:
@@ -165,7 +165,7 @@ class EnvsWorld:
         return self.envs[0].observation_space, self.envs[0].action_space
 
     def render(self) -> np.ndarray | None:
-        if self.envs[0].render_mode != "rgb_array" or self._view is None:
+        if self.envs[0].render_mode != "rgb_array" or self.view is None:
             return None
         return np.asarray(self.envs[0].render())
 

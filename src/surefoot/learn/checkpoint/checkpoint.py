@@ -41,6 +41,7 @@ from surefoot.learn.checkpoint.atomic_files import (
     write_directory,
 )
 from surefoot.learn.checkpoint.state_tree import Tree, pack_tree, parse_json, unpack_tree
+from surefoot.learn.checkpoint.typed_state import CheckpointParts
 
 # Raised by every change that earlier code cannot read; `migrations` has the step from each format to the next.
 FORMAT_VERSION = 1
@@ -191,7 +192,7 @@ def _load(path: Path, skipped: list[str]) -> Checkpoint:
         raise CheckpointCorrupt(f"{path}: its content is damaged ({error})") from error
     for version in range(manifest.format_version, FORMAT_VERSION):
         parts = migrations[version](parts)
-    return Checkpoint(path=path, step=manifest.step, parts=parts, meta=meta, skipped=skipped)
+    return Checkpoint(path=path, step=manifest.step, parts=CheckpointParts(parts), meta=meta, skipped=skipped)
 
 
 def _render(step: int, parts: Mapping[str, Tree], meta: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -261,14 +262,13 @@ def _count(value: Any) -> int:
 
 def _read(path: Path, name: str, expected: int | None) -> bytes:
     """Return the bytes of one file, after checking its kind, its size and the size that its header declares."""
-    file = path / name
-    status = os.lstat(file)  # not stat: a link could lead to a device
+    status = os.lstat(path / name)  # not stat: a link could lead to a device
     if not stat.S_ISREG(status.st_mode):
         raise CheckpointCorrupt(f"{path}: {name} is not a regular file")
     size = status.st_size
     if expected is not None and size != expected:
         raise CheckpointCorrupt(f"{path}: {name} has {size} bytes, its manifest has {expected}")
-    with open(file, "rb") as handle:
+    with open(path / name, "rb") as handle:
         try:
             _check_limits(name, size, handle.read(8))
         except CheckpointError as error:

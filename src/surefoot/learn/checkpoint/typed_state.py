@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from surefoot.errors import CheckpointCorrupt, SurefootError
 
@@ -18,6 +19,13 @@ Factor = Annotated[float, msgspec.Meta(gt=0.0, lt=1e30)]
 """A finite factor above 0."""
 
 T = TypeVar("T")
+
+
+class CheckpointParts(dict[str, Any]):
+    """The parts of a checkpoint; one that is missing raises `CheckpointCorrupt`."""
+
+    def __missing__(self, name: str) -> Any:
+        raise CheckpointCorrupt(f"the checkpoint has no part {name!r}; it has {', '.join(map(repr, self)) or 'none'}")
 
 
 class LearnerState(msgspec.Struct):
@@ -53,12 +61,42 @@ class RunProgress(msgspec.Struct):
 
 def typed(parts: Mapping[str, Any], name: str, kind: type[T]) -> T:
     """Return the part `name` as `kind`; raise `CheckpointCorrupt` if it is missing or out of range."""
-    if name not in parts:
-        raise CheckpointCorrupt(f"the checkpoint has no part {name!r}; it has {', '.join(map(repr, parts))}")
+    part = CheckpointParts(parts)[name]
     try:
-        return msgspec.convert(parts[name], kind)
-    except msgspec.ValidationError as error:
+        return msgspec.convert(part, kind)
+    # AttributeError: msgspec asks an array for its keys.
+    except (msgspec.ValidationError, AttributeError) as error:
         raise CheckpointCorrupt(f"the part {name!r} of the checkpoint has a bad value: {error}") from None
+
+
+def refuse_unlike(saved: Any, current: Any, name: str) -> None:
+    """Raise `CheckpointCorrupt` if a saved state holds other kinds of values than the current one.
+
+    Arrays must have the same dtype and shape, numbers must be finite, and counts at least 0.
+    """
+    if isinstance(current, Mapping):
+        if not isinstance(saved, Mapping):
+            raise CheckpointCorrupt(f"{name} of the checkpoint is a {type(saved).__name__}; it must be a dict")
+        for key in current.keys() & saved.keys():
+            refuse_unlike(saved[key], current[key], f"{name}.{key}")
+    elif hasattr(current, "dtype"):  # an array or a tensor; torch may not be loaded
+        ours, theirs = (_kind_and_shape(x) for x in (current, saved))
+        if ours != theirs:
+            raise CheckpointCorrupt(f"{name} of the checkpoint is {theirs}; it must be {ours}")
+    elif isinstance(current, int | float):
+        number = np.asarray(saved)
+        wanted = "iu" if isinstance(current, int) else "iuf"
+        if (
+            number.shape
+            or number.dtype.kind not in wanted
+            or not np.isfinite(number)
+            or ("f" not in wanted and saved < 0)
+        ):
+            raise CheckpointCorrupt(f"{name} of the checkpoint is {saved!r}; it must be a number such as {current}")
+
+
+def _kind_and_shape(value: Any) -> str:
+    return f"{value.dtype} {list(value.shape)}".removeprefix("torch.") if hasattr(value, "dtype") else repr(value)[:80]
 
 
 @contextmanager
@@ -68,6 +106,6 @@ def restoring(what: str) -> Generator[None]:
         yield
     except SurefootError:
         raise  # it names the thing already
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
         name = f"{error}" if str(error) else type(error).__name__
         raise CheckpointCorrupt(f"the {what} of the checkpoint cannot be restored: {name}") from error

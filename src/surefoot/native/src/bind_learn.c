@@ -34,13 +34,13 @@ static int has_optimizer_slots(const sf_net *net, int optimizer) {
     return 1;
 }
 
-/* True if the minibatches partition each epoch and every index is that of a sample. */
+/* True if the minibatches partition each epoch and every index is that of a column. */
 static int order_is_valid(const sf_update *u) {
-    int64_t left = u->samples;
+    int64_t left = u->columns;
     int valid = 1;
     for (int b = 0; valid && b < u->minibatches; left -= u->sizes[b++]) valid = u->sizes[b] >= 1 && u->sizes[b] <= left;
     valid = valid && left == 0;
-    for (int64_t i = 0; valid && i < u->samples * u->epochs; i++) valid = u->order[i] >= 0 && u->order[i] < u->samples;
+    for (int64_t i = 0; valid && i < u->columns * u->epochs; i++) valid = u->order[i] >= 0 && u->order[i] < u->columns;
     if (!valid) PyErr_SetString(PyExc_ValueError, "order or minibatch sizes point outside the batch");
     return valid;
 }
@@ -60,26 +60,31 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (!sf_read(&call, LONG(u, samples, 1, SF_MAX_ROWS), INT(u, minibatches, 1, SF_MAX_ROWS), INT(u, epochs, 1, 1 << 20),
                  FLOAT(u, clip), FLOAT(u, value_clip), FLOAT(u, dual_clip), FLOAT(u, log_ratio_limit), FLOAT(u, vf_coef),
                  FLOAT(u, ent_coef), FLOAT(u, kl_coef), FLOAT(u, kl_limit), INT(u, standardize, 0, 1), FLOAT(u, max_grad_norm),
-                 NAME(u, optimizer, sf_optimizer_names), DOUBLE(u, lr), DOUBLE(u, weight_decay), DOUBLE(u, eps),
+                 NAME(u, optimizer, sf_optimizer_names), DOUBLE(u, lr), DOUBLE(u, critic_lr_scale), DOUBLE(u, weight_decay), DOUBLE(u, eps),
                  DOUBLE(u, momentum), DOUBLE(u, beta1), DOUBLE(u, beta2), DOUBLE(u, alpha), INT(u, max_bad_steps, 1, SF_MAX_ROWS),
                  INT(u, bad_in_a_row, 0, SF_MAX_ROWS)))
         return NULL;
+    u.columns = u.samples;
+    u.length = 1;
+    if (net->memories && !sf_read_columns(&call, net, &u)) return NULL;
     const int64_t n = u.samples, steps = (int64_t)u.epochs * u.minibatches;
-    const sf_type type = net->head == SF_CATEGORICAL ? SF_I64 : SF_F32;
+    const sf_type type = net->numbers ? SF_F32 : SF_I64;
     if (!has_optimizer_slots(net, u.optimizer) ||
         !sf_read(&call, INPUT(u, features, SF_F32, n * net->inputs), INPUT(u, action, type, n * sf_action_width(net)),
                  INPUT(u, log_prob, SF_F32, n), INPUT(u, value, SF_F32, n), INPUT(u, advantage, SF_F32, n),
                  INPUT(u, target, SF_F32, n), INPUT_OR_NONE(u, ref_log_prob, SF_F32, n),
-                 INPUT_OR_NONE(u, mask, SF_BOOL, n * net->outputs), INPUT(u, order, SF_I64, u.epochs * n),
+                 INPUT_OR_NONE(u, mask, SF_BOOL, n * net->options), INPUT(u, order, SF_I64, u.epochs * u.columns),
                  INPUT(u, sizes, SF_I64, u.minibatches), OUTPUT(u, table, SF_F64, steps * SF_COLUMNS),
                  OUTPUT(u, epoch_of, SF_I32, steps)) ||
         !sf_end(&call) || !sf_actions_are_options(net, &u) || !order_is_valid(&u))
         return NULL;
     net->busy = 1;
+    int done;
     Py_BEGIN_ALLOW_THREADS
-    net->ops->learn(net, &u);
+    done = net->ops->learn(net, &u);
     Py_END_ALLOW_THREADS
     net->busy = 0;
+    if (!done) return PyErr_NoMemory();
     return Py_BuildValue("(iiiiiid)", u.steps, u.stopped, u.bad_steps, u.bad_in_a_row, u.rolled_back, u.epochs_begun,
                          u.first_ratio_error);
 }

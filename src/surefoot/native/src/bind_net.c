@@ -18,23 +18,28 @@ int sf_net_is_ready(const sf_net *net) {
 }
 
 int sf_actions_are_options(const sf_net *net, const sf_update *u) {
-    if (net->head != SF_CATEGORICAL) return 1;
-    const int64_t *action = u->action;
+    const int width = sf_action_width(net);
     for (int64_t i = 0; i < u->samples; i++)
-        for (int c = 0; c < net->choices; c++, action++)
-            if (*action < 0 || *action >= net->sizes[c]) {
-                PyErr_Format(PyExc_ValueError, "action %lld of sample %lld is none of %d options", (long long)*action,
-                             (long long)i, net->sizes[c]);
-                return 0;
-            }
+        for (int c = 0; c < net->choices; c++) {
+            const int64_t at = i * width + c;
+            double action; /* a choice that is stored as a float can be NaN */
+            if (net->numbers) action = ((const float *)u->action)[at];
+            else action = (double)((const int64_t *)u->action)[at];
+            if (action >= 0.0 && action < net->sizes[c]) continue;
+            const long long shown = fabs(action) < 9e18 ? (long long)action : -1;
+            PyErr_Format(PyExc_ValueError, "action %lld of sample %lld is none of %d options", shown, (long long)i, net->sizes[c]);
+            return 0;
+        }
     return 1;
 }
 
 static int spec_is_consistent(const sf_net_spec *spec) {
     const sf_ints *actor = &spec->actor_widths, *critic = &spec->critic_widths;
     const int same = actor->count == critic->count && !memcmp(actor->value, critic->value, actor->count * sizeof(int));
-    if (spec->sizes.count >= 1 && (spec->head == SF_CATEGORICAL || spec->sizes.count == 1) && (!spec->shared || same)) return 1;
-    PyErr_SetString(PyExc_ValueError, "sizes or widths do not fit the head or a shared trunk");
+    const int has_numbers = spec->head != SF_CATEGORICAL;
+    if ((spec->sizes.count || has_numbers) && has_numbers == (spec->numbers > 0) && (!spec->shared || (same && !spec->critic_inputs)))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "sizes, numbers, inputs or widths do not fit the head or a shared trunk");
     return 0;
 }
 
@@ -43,18 +48,16 @@ static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count
     SF_CALL(call);
     sf_net_spec spec = {0};
     if (!sf_begin(&call, "net_new", args, count, names, 0)) return NULL;
-    if (!sf_read(&call, TEXT(spec, instruction_set), INT(spec, inputs, 1, 1 << 20),
+    if (!sf_read(&call, TEXT(spec, instruction_set), INT(spec, inputs, 1, 1 << 20), INT(spec, critic_inputs, 0, 1 << 20),
                  INTS(spec, actor_widths, 1, 1 << 16, SF_MAX_DEPTH), INTS(spec, critic_widths, 1, 1 << 16, SF_MAX_DEPTH),
                  INT(spec, shared, 0, 1), NAME(spec, activation, sf_activation_names), NAME(spec, head, sf_head_names),
-                 INTS(spec, sizes, 1, 1 << 16, SF_MAX_CHOICES), LONG(spec, first_option, INT64_MIN / 2, INT64_MAX / 2),
+                 INTS(spec, sizes, 1, 1 << 16, SF_MAX_CHOICES), INT(spec, numbers, 0, 1 << 15), LONG(spec, first_option, INT64_MIN / 2, INT64_MAX / 2),
                  FLOAT(spec, log_std_low), FLOAT(spec, log_std_high),
-                 INT(spec, noise_every, 0, 1 << 30)))
+                 INT(spec, noise_every, 0, 1 << 30), NAME(spec, memory, sf_memory_names), INT(spec, memory_size, 1, 1 << 14)))
         return NULL;
-    const int64_t outputs = spec.sizes.count ? spec.sizes.value[0] : 0;
-    const int categorical = spec.head == SF_CATEGORICAL;
     if (!spec_is_consistent(&spec)) return NULL;
-    if (categorical ? !sf_read(&call, INPUT_OR_NONE(spec, low, SF_F32, 0), INPUT_OR_NONE(spec, high, SF_F32, 0))
-                    : !sf_read(&call, INPUT(spec, low, SF_F32, outputs), INPUT(spec, high, SF_F32, outputs)))
+    if (!spec.numbers ? !sf_read(&call, INPUT_OR_NONE(spec, low, SF_F32, 0), INPUT_OR_NONE(spec, high, SF_F32, 0))
+                    : !sf_read(&call, INPUT(spec, low, SF_F32, spec.numbers), INPUT(spec, high, SF_F32, spec.numbers)))
         return NULL;
     const sf_ops *ops = sf_end(&call) ? sf_ops_named(spec.instruction_set) : NULL;
     if (!ops) return NULL;
@@ -77,23 +80,25 @@ static PyObject *net_sizes(PyObject *self, PyObject *capsule) {
     return sizes;
 }
 
-/* net_point(net, addresses uint64 [tensors][4], shift, scale, obs_clip): the addresses of each parameter, its two optimizer
- * slots and its step (0 for none), and of the normaliser's two rows (0 for none). */
+/* net_point(net, addresses uint64 [tensors][4], shift, scale, critic_shift, critic_scale, obs_clip): the addresses of each
+ * parameter, its two optimizer slots and its step (0 for none), and of the two rows of the normaliser (0 for none) and of that of
+ * a critic that sees something else. */
 static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     struct {
         sf_net *net;
         const uint64_t *addresses;
-        const float *shift, *scale;
+        const float *shift, *scale, *critic_shift, *critic_scale;
         float obs_clip;
     } in = {0};
     SF_CALL(call);
-    if (!sf_begin(&call, "net_point", args, count, NULL, 5) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
+    if (!sf_begin(&call, "net_point", args, count, NULL, 7) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
     sf_net *net = in.net;
     if (!sf_net_is_free(net)) return NULL;
-    if (!sf_read(&call, INPUT(in, addresses, SF_U64, net->tensors * 4), ADDRESS(in, shift), ADDRESS(in, scale), FLOAT(in, obs_clip)))
+    if (!sf_read(&call, INPUT(in, addresses, SF_U64, net->tensors * 4), ADDRESS(in, shift), ADDRESS(in, scale),
+                 ADDRESS(in, critic_shift), ADDRESS(in, critic_scale), FLOAT(in, obs_clip)))
         return NULL;
-    if (!in.shift != !in.scale) {
+    if (!in.shift != !in.scale || !in.critic_shift != !in.critic_scale) {
         PyErr_SetString(PyExc_ValueError, "a normaliser has both shift and scale, or neither");
         return NULL;
     }
@@ -110,9 +115,12 @@ static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t cou
         tensor->second = (float *)(uintptr_t)address[2];
         tensor->step = (float *)(uintptr_t)address[3];
     }
-    net->shift = in.shift;
-    net->scale = in.scale;
-    net->obs_clip = in.obs_clip;
+    const float *const shifts[2] = {in.shift, in.critic_shift}, *const scales[2] = {in.scale, in.critic_scale};
+    for (int v = 0; v < net->views; v++) {
+        net->view[v].shift = shifts[v];
+        net->view[v].scale = scales[v];
+        net->view[v].clip = in.obs_clip;
+    }
     Py_RETURN_NONE;
 }
 
@@ -122,6 +130,21 @@ static PyObject *net_pack(PyObject *self, PyObject *capsule) {
     sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
     if (!net || !sf_net_is_ready(net)) return NULL;
     net->ops->pack(net, 0);
+    Py_RETURN_NONE;
+}
+
+/* net_temperature(net, temperature): divide the logits by it from now on. */
+static PyObject *net_temperature(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    struct {
+        sf_net *net;
+        float temperature;
+    } in = {0};
+    SF_CALL(call);
+    if (!sf_begin(&call, "net_temperature", args, count, NULL, 2) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE)) ||
+        !sf_net_is_free(in.net) || !sf_read(&call, FLOAT(in, temperature)))
+        return NULL;
+    in.net->temperature = in.temperature;
     Py_RETURN_NONE;
 }
 
@@ -163,5 +186,6 @@ PyMethodDef sf_net_methods[] = {SF_KEYWORDS(net_new),
                                 {"net_sizes", net_sizes, METH_O, NULL},
                                 SF_POSITIONAL(net_point),
                                 {"net_pack", net_pack, METH_O, NULL},
+                                SF_POSITIONAL(net_temperature),
                                 SF_POSITIONAL(holds),
                                 {NULL, NULL, 0, NULL}};

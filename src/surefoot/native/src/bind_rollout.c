@@ -26,19 +26,20 @@ static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t c
         !sf_net_is_free(in.net))
         return NULL;
     r.inputs = in.net->inputs;
-    r.outputs = in.net->outputs;
+    r.options = in.net->options;
     r.head = in.net->head;
-    const sf_type type = r.head == SF_CATEGORICAL ? SF_I64 : SF_F32;
+    const sf_type type = in.net->numbers ? SF_F32 : SF_I64;
     const int64_t n = (int64_t)r.steps * r.streams, width = sf_action_width(in.net);
-    r.action_bytes = width * (r.head == SF_CATEGORICAL ? (int64_t)sizeof(int64_t) : (int64_t)sizeof(float));
-    if (n > PY_SSIZE_T_MAX / ((r.inputs + r.outputs) * (int64_t)sizeof(double))) return PyErr_NoMemory();
-    if (!sf_read(&call, OUTPUT_OR_NONE(r, obs, SF_F32, n * r.inputs), OUTPUT_OR_NONE(r, mask, SF_BOOL, n * r.outputs),
+    r.action_bytes = (int64_t)sf_action_bytes(in.net);
+    if (n > PY_SSIZE_T_MAX / ((r.inputs + r.options + width) * (int64_t)sizeof(double))) return PyErr_NoMemory();
+    if (!sf_read(&call, OUTPUT_OR_NONE(r, obs, SF_F32, n * r.inputs), OUTPUT_OR_NONE(r, mask, SF_BOOL, n * r.options),
                  OUTPUT(r, action, type, n * width), OUTPUT(r, env_action, type, n * width), OUTPUT(r, log_prob, SF_F32, n),
                  OUTPUT(r, value, SF_F32, n), OUTPUT(r, next_value, SF_F32, n), OUTPUT(r, reward, SF_F64, n),
                  OUTPUT(r, terminated, SF_BOOL, n), OUTPUT(r, truncated, SF_BOOL, n), OUTPUT(r, start, SF_BOOL, n),
-                 OUTPUT(r, valid, SF_BOOL, n)) ||
-        !sf_end(&call))
+                 OUTPUT(r, valid, SF_BOOL, n)))
         return NULL;
+    r.carried = in.net->memories ? in.net->memory[0].carried : 0;
+    if (!sf_read_carry(&call, in.net, r.streams, r.carry) || !sf_end(&call)) return NULL;
     held_rollout *held = malloc(sizeof *held);
     if (!held || !sf_net_reserve_noise(in.net, r.streams)) {
         free(held);
@@ -60,8 +61,9 @@ int sf_read_pair(sf_call *call, sf_rollout_call *in) {
     const sf_net *net = in->net;
     const sf_rollout *r = in->rollout;
     if (!sf_net_is_ready(net)) return 0;
-    if ((r->head != SF_GSDE || r->streams <= net->noise_streams) && r->inputs == net->inputs && r->outputs == net->outputs && r->head == net->head &&
-        r->action_bytes == sf_action_width(net) * (r->head == SF_CATEGORICAL ? 8 : 4))
+    if ((r->head != SF_GSDE || r->streams <= net->noise_streams) && r->inputs == net->inputs && r->options == net->options && r->head == net->head &&
+        r->carried == (net->memories ? net->memory[0].carried : 0) && (net->memories < 2 || r->carry[1]) &&
+        r->action_bytes == (int64_t)sf_action_bytes(net))
         return 1;
     PyErr_SetString(PyExc_ValueError, "the rollout was made for another network");
     return 0;
@@ -70,10 +72,10 @@ int sf_read_pair(sf_call *call, sf_rollout_call *in) {
 static int world_fits(const sf_rollout_call *in) {
     const sf_net *net = in->net;
     const surefoot_env *env = in->streams->env;
-    const int discrete = net->choices == 1 && net->sizes[0] == env->choices && net->first_option == 0;
-    const int continuous = !env->choices && env->action_size == net->outputs;
+    const int discrete = net->choices == 1 && !net->numbers && net->sizes[0] == env->choices && net->first_option == 0;
+    const int continuous = !net->choices && !env->choices && env->action_size == net->numbers;
     if (in->streams->n == in->rollout->streams && env->obs_size == net->inputs && !in->rollout->mask && in->rollout->obs &&
-        (net->head == SF_CATEGORICAL ? discrete : continuous))
+        (discrete || continuous))
         return 1;
     PyErr_SetString(PyExc_ValueError, "the world, the network and the rollout do not fit each other");
     return 0;

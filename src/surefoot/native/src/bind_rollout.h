@@ -23,4 +23,7 @@ int sf_read_pair(sf_call *call, sf_rollout_call *in);
 /* 1 if no other thread is stepping the streams, else 0 with an exception set. */
 int sf_streams_are_free(const sf_streams *streams);
 
+/* A capsule that owns the streams; if it cannot be made, they are freed here. */
+PyObject *sf_streams_capsule(sf_streams *streams);
+
 #endif

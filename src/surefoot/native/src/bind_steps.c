@@ -17,7 +17,7 @@ static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t c
     if (!sf_begin(&call, "rollout_act", args, count, NULL, 6) || !sf_read_pair(&call, &in)) return NULL;
     const int64_t n = in.rollout->streams;
     if (!sf_read(&call, OUTPUT(in, rng, SF_U64, 4)) || !read_t(&call, &in) ||
-        !sf_read(&call, INPUT(in, obs, SF_F32, n * in.net->inputs), INPUT_OR_NONE(in, mask, SF_BOOL, n * in.net->outputs)))
+        !sf_read(&call, INPUT(in, obs, SF_F32, n * in.net->inputs), INPUT_OR_NONE(in, mask, SF_BOOL, n * in.net->options)))
         return NULL;
     if (!in.mask != !in.rollout->mask) {
         PyErr_SetString(PyExc_ValueError, "a rollout has masks at every step or at none");

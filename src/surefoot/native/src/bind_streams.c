@@ -16,9 +16,13 @@ typedef struct {
     void *rng;
 } streams_call;
 
-/* The environment that a Python object means: the name of a built-in one, or the address of a `surefoot_env`. */
+/* The environment that a Python object means: the name of a built-in one, the address of a `surefoot_env`, or streams of it. */
 static const surefoot_env *env_of(PyObject *which) {
     const surefoot_env *env;
+    if (PyCapsule_CheckExact(which)) {
+        const sf_streams *streams = PyCapsule_GetPointer(which, SF_STREAMS_CAPSULE);
+        return streams ? streams->env : NULL;
+    }
     if (PyUnicode_Check(which)) {
         const char *name = PyUnicode_AsUTF8AndSize(which, NULL);
         if (!name) return NULL;
@@ -32,17 +36,37 @@ static const surefoot_env *env_of(PyObject *which) {
 }
 
 int sf_streams_are_free(const sf_streams *streams) {
-    if (!streams->busy) return 1;
-    PyErr_SetString(PyExc_RuntimeError, "the environment is in use by another thread; give each thread its own");
+    if (!streams->busy && !streams->empty) return 1;
+    PyErr_SetString(PyExc_RuntimeError, streams->empty ? "the environment has no simulations yet; call mujoco_point"
+                                                       : "the environment is in use by another thread; give each thread its own");
     return 0;
 }
 
 static void free_streams(PyObject *capsule) { sf_streams_free(PyCapsule_GetPointer(capsule, SF_STREAMS_CAPSULE)); }
 
+PyObject *sf_streams_capsule(sf_streams *streams) {
+    PyObject *capsule = PyCapsule_New(streams, SF_STREAMS_CAPSULE, free_streams);
+    if (!capsule) sf_streams_free(streams);
+    return capsule;
+}
+
 /* Read the streams that begin a call with this many arguments. */
 static int begin(sf_call *call, const char *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted, streams_call *in) {
     return sf_begin(call, function, args, count, NULL, wanted) && sf_read(call, CAPSULE(*in, streams, SF_STREAMS_CAPSULE)) &&
            sf_streams_are_free(in->streams);
+}
+
+/* Free the GIL for a step of simulations: they take long, and MuJoCo's warnings may call Python from any thread. */
+static PyThreadState *let_go(sf_streams *streams) {
+    if (!streams->owned) return NULL;
+    streams->busy = 1;
+    return PyEval_SaveThread();
+}
+
+static void take_back(sf_streams *streams, PyThreadState *thread) {
+    if (!thread) return;
+    PyEval_RestoreThread(thread);
+    streams->busy = 0;
 }
 
 static int64_t obs_numbers(const sf_streams *s) { return (int64_t)s->n * s->env->obs_size; }
@@ -82,9 +106,7 @@ static PyObject *streams_new(PyObject *self, PyObject *const *args, Py_ssize_t c
     if (n < 1 || n > INT32_MAX / 2) return PyErr_Format(PyExc_ValueError, "the number of streams is %ld; it must be at least 1", n);
     sf_streams *s = sf_streams_new(env, (int)n);
     if (!s) return PyErr_NoMemory();
-    PyObject *capsule = PyCapsule_New(s, SF_STREAMS_CAPSULE, free_streams);
-    if (!capsule) sf_streams_free(s);
-    return capsule;
+    return sf_streams_capsule(s);
 }
 
 /* streams_begin(streams, which, obs): begin episodes where `which` is true (everywhere if None); writes those rows of obs. */
@@ -95,7 +117,9 @@ static PyObject *streams_begin(PyObject *self, PyObject *const *args, Py_ssize_t
     if (!begin(&call, "streams_begin", args, count, 3, &in) ||
         !sf_read(&call, INPUT_OR_NONE(in, which, SF_BOOL, in.streams->n), OUTPUT(in, obs, SF_F32, obs_numbers(in.streams))))
         return NULL;
+    PyThreadState *thread = let_go(in.streams);
     sf_streams_begin(in.streams, in.which, in.obs);
+    take_back(in.streams, thread);
     Py_RETURN_NONE;
 }
 
@@ -127,8 +151,10 @@ static PyObject *streams_step(PyObject *self, PyObject *const *args, Py_ssize_t 
     const int64_t *choice = in.action;
     for (int64_t i = 0; i < (choices ? n : 0); i++)
         if (choice[i] < 0 || choice[i] >= choices) return PyLong_FromLong(-1);
-    return PyLong_FromLong(
-        sf_streams_step(in.streams, in.action, in.obs, in.reward, in.terminated, in.truncated, in.final_obs));
+    PyThreadState *thread = let_go(in.streams);
+    const int ended = sf_streams_step(in.streams, in.action, in.obs, in.reward, in.terminated, in.truncated, in.final_obs);
+    take_back(in.streams, thread);
+    return PyLong_FromLong(ended);
 }
 
 /* Read the buffers of a state: task [S][N] float64, elapsed [N] int64, the generator's 32 bytes. */

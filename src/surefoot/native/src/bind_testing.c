@@ -1,4 +1,4 @@
-/* Functions that only tests call: the vector functions of simd.h and the products of gemm.h. */
+/* Functions that only tests call: the vector functions and the products of gemm.h. */
 #include "binding.h"
 #include "network.h"
 
@@ -15,7 +15,7 @@ static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t coun
     testing_call in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "function", args, count, NULL, 5) ||
-        !sf_read(&call, TEXT(in, instruction_set), LONG(in, which, 0, 8), LONG(in, n, 0, SF_MAX_ROWS)) ||
+        !sf_read(&call, TEXT(in, instruction_set), LONG(in, which, 0, 13), LONG(in, n, 0, SF_MAX_ROWS)) ||
         !sf_read(&call, INPUT(in, x, SF_F32, in.n), OUTPUT(in, y, SF_F32, in.n)))
         return NULL;
     const sf_ops *ops = sf_ops_named(in.instruction_set);

@@ -4,16 +4,19 @@
  * first cache while all rows of A pass. */
 
 #define NR (NV * VL)
+#define KR 64  /* rows of A and B per pass if sums continue in C: with both by rows, more would not stay in the first cache */
 #define KC 384 /* rows of B per panel: KC · NR floats are 12, 24 or 48 KB with 4, 8 or 16 lanes, which the first cache holds */
 
+enum { WRITE, ADD, CONTINUE }; /* C = A·B; C += A·B; or the sums begin with C, which rounds as one long sum does */
+
 INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb, float *c,
-                 int64_t ldc, const float *bias, int add, int columns) {
+                 int64_t ldc, const float *bias, int how, int columns) {
     vf sum[MR][NV];
 #pragma GCC unroll 4
     for (int j = 0; j < NV; j++) {
         const vf first = bias ? load(bias + j * VL) : (vf){0};
 #pragma GCC unroll 16
-        for (int r = 0; r < mr; r++) sum[r][j] = first;
+        for (int r = 0; r < mr; r++) sum[r][j] = how == CONTINUE ? load(c + r * ldc + j * VL) : first;
     }
     for (int i = 0; i < k; i++) {
         vf right[NV];
@@ -34,7 +37,7 @@ INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t colum
 #pragma GCC unroll 4
             for (int j = 0; j < NV; j++) {
                 float *at = c + r * ldc + j * VL;
-                store(at, add ? sum[r][j] + load(at) : sum[r][j]);
+                store(at, how == ADD ? sum[r][j] + load(at) : sum[r][j]);
             }
         return;
     }
@@ -44,13 +47,13 @@ INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t colum
 #pragma GCC unroll 4
         for (int j = 0; j < NV; j++) store(&edge[r][j * VL], sum[r][j]);
     for (int r = 0; r < mr; r++)
-        for (int j = 0; j < columns; j++) c[r * ldc + j] = edge[r][j] + (add ? c[r * ldc + j] : 0.0f);
+        for (int j = 0; j < columns; j++) c[r * ldc + j] = edge[r][j] + (how == ADD ? c[r * ldc + j] : 0.0f);
 }
 
 static void tiles(int m, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb, float *c,
-                  int64_t ldc, const float *bias, int add, int columns) {
+                  int64_t ldc, const float *bias, int how, int columns) {
     int r = 0;
-#define ROWS_OF(mr) tile(mr, k, a + r * row, row, column, b, ldb, c + r * ldc, ldc, bias, add, columns)
+#define ROWS_OF(mr) tile(mr, k, a + r * row, row, column, b, ldb, c + r * ldc, ldc, bias, how, columns)
     /* The last 7 or 8 rows as 4 and the rest: a tile of one or two rows has too few independent sums. */
     for (; m - r >= MR && (MR != 6 || (m - r != 7 && m - r != 8)); r += MR) ROWS_OF(MR);
     for (; MR == 6 && m - r >= 7; r += 4) ROWS_OF(4);
@@ -84,11 +87,13 @@ static void multiply(int m, int n, int k, const float *a, int64_t row, int64_t c
     }
 }
 
-/* C[m][n] += Aᵀ-like·B with B by rows, its rows padded to whole vectors at least; `packed` holds KC · NR floats. */
+/* C[m][n] += Aᵀ-like·B with B by rows, its rows padded to whole vectors at least; `packed` holds KC · NR floats. If C is
+ * known to be zero and k is at most KC, the sums are taken in parts, with the same digits. */
 static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb,
-                          float *c, int64_t ldc, float *packed) {
-    for (int k0 = 0; k0 < k; k0 += KC) {
-        const int depth = k - k0 < KC ? k - k0 : KC;
+                          float *c, int64_t ldc, float *packed, int zero) {
+    const int in_parts = zero && k <= KC && n % NR == 0, part = in_parts ? KR : KC;
+    for (int k0 = 0; k0 < k; k0 += part) {
+        const int depth = k - k0 < part ? k - k0 : part;
         for (int j = 0; j < n; j += NR) {
             const int columns = n - j < NR ? n - j : NR;
             const float *panel = b + (int64_t)k0 * ldb + j;
@@ -99,7 +104,7 @@ static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int6
                 panel = packed;
                 stride = NR;
             }
-            tiles(m, depth, a + k0 * column, row, column, panel, stride, c + j, ldc, NULL, 1, columns);
+            tiles(m, depth, a + k0 * column, row, column, panel, stride, c + j, ldc, NULL, in_parts ? CONTINUE : ADD, columns);
         }
     }
 }

@@ -19,7 +19,7 @@ static int add_names(PyObject *module, const char *constant, const char *const *
 static int fill(PyObject *module) {
     PyMethodDef *const methods[] = {sf_instruction_set_methods, sf_net_methods,        sf_act_methods,  sf_learn_methods,
                                     sf_rollout_methods,         sf_statistics_methods, sf_step_methods, sf_scan_methods,
-                                    sf_streams_methods,         sf_town_methods,       sf_testing_methods};
+                                    sf_streams_methods,         sf_mujoco_methods,     sf_town_methods,       sf_testing_methods};
     const struct {
         const char *name, *const *names;
     } lists[] = {{"ACTIVATIONS", sf_activation_names}, {"HEADS", sf_head_names}, {"OPTIMIZERS", sf_optimizer_names}};

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #define MOST_ROWS (1 << 20) /* rows per call of `values`, whose count is an int */
-#define LARGEST_FLOAT 3.4028234663852886e38
 
 int sf_all_finite(const float *x, int64_t n) {
     float sum = 0.0f; /* x - x is 0, or NaN if x is not finite */
@@ -11,45 +10,27 @@ int sf_all_finite(const float *x, int64_t n) {
     return sum == 0.0f;
 }
 
-/* Rewards are double here and float32 in the learner: one that overflows there counts as non-finite. */
-static int is_finite_reward(double x) { return fabs(x) <= LARGEST_FLOAT; }
-
 /* True if values are computed after the rollout: one call with many rows costs less than many calls with a few. A value does
  * not depend on the other rows of a call, so the digits are the same. */
-static int values_are_deferred(const sf_net *net, const sf_rollout *rollout) { return rollout->obs && !net->shared; }
+static int values_are_deferred(const sf_net *net, const sf_rollout *rollout) { return rollout->obs && !net->shared && !net->memories; }
+
+/* Let the memories of the network continue from those of the rollout's streams, the first of which is `stream`. */
+static void lend_memory(sf_net *net, const sf_rollout *rollout, int64_t stream, const uint8_t *fresh) {
+    for (int m = 0; m < net->memories; m++) net->carry[m] = rollout->carry[m] + stream * rollout->carried;
+    net->start = fresh;
+}
 
 void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask,
                     int deterministic) {
     const int64_t n = rollout->streams, at = t * n, bytes = rollout->action_bytes;
     if (rollout->obs) memcpy(rollout->obs + at * net->inputs, obs, n * net->inputs * sizeof(float));
-    if (rollout->mask) memcpy(rollout->mask + at * net->outputs, mask, n * net->outputs);
+    if (rollout->mask) memcpy(rollout->mask + at * net->options, mask, n * net->options);
     if (net->head == SF_GSDE && !deterministic && (t == 0 || (net->noise_every && t % net->noise_every == 0))) net->ops->draw_noise(net, rng, (int)n);
     net->exploring = 1;
+    lend_memory(net, rollout, 0, rollout->start + at);
     net->ops->act(net, rng, (int)n, obs, mask, deterministic, (char *)rollout->action + at * bytes, (char *)rollout->env_action + at * bytes,
                   rollout->log_prob + at, values_are_deferred(net, rollout) ? NULL : rollout->value + at);
     net->exploring = 0;
-}
-
-int sf_rollout_record(sf_rollout *rollout, int64_t t, const sf_step *step) {
-    const int64_t n = rollout->streams, at = t * n;
-    int ended = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!is_finite_reward(step->reward[i])) return SF_NON_FINITE;
-        ended |= step->terminated[i] | step->truncated[i];
-    }
-    memcpy(rollout->reward + at, step->reward, n * sizeof(double));
-    memcpy(rollout->terminated + at, step->terminated, n);
-    memcpy(rollout->truncated + at, step->truncated, n);
-    memcpy(rollout->valid + at, step->valid, n);
-    for (int64_t i = 0; i < n; i++) {
-        /* An invalid row drops the running episode: its worker was lost. */
-        step->returns[i] = step->valid[i] ? step->returns[i] + step->reward[i] : 0.0;
-        step->lengths[i] = step->valid[i] ? step->lengths[i] + 1 : 0;
-    }
-    if (t + 1 < rollout->steps)
-        for (int64_t i = 0; i < n; i++)
-            rollout->start[at + n + i] = step->terminated[i] | step->truncated[i] | !step->valid[i];
-    return ended ? SF_EPISODE_ENDED : SF_RECORDED;
 }
 
 void sf_rollout_finish(sf_net *net, sf_rollout *rollout, const float *obs) {
@@ -61,7 +42,13 @@ void sf_rollout_finish(sf_net *net, sf_rollout *rollout, const float *obs) {
     /* Truncated steps have the value of their final observation already; the others of the last row get that of `obs`. */
     for (int64_t begin = 0; begin < n; begin += SF_ROWS) {
         float now[SF_ROWS];
+        uint8_t fresh[SF_ROWS];
         const int rows = (int)(n - begin < SF_ROWS ? n - begin : SF_ROWS);
+        for (int i = 0; i < rows; i++) {
+            const int64_t at = last + begin + i;
+            fresh[i] = rollout->terminated[at] | rollout->truncated[at] | !rollout->valid[at];
+        }
+        lend_memory(net, rollout, begin, fresh);
         net->ops->values(net, rows, obs + begin * net->inputs, now);
         for (int i = 0; i < rows; i++)
             if (!rollout->truncated[last + begin + i]) rollout->next_value[last + begin + i] = now[i];
@@ -81,7 +68,7 @@ static int count_step(const sf_rollout *rollout, int64_t t, sf_collection *c) {
     const int64_t n = rollout->streams, at = t * n;
     int finite = 1;
     for (int64_t i = 0; i < n; i++) {
-        finite &= is_finite_reward(rollout->reward[at + i]);
+        finite &= sf_is_finite_reward(rollout->reward[at + i]);
         c->returns[i] += rollout->reward[at + i];
         c->lengths[i] += 1;
         c->start[i] = 0;
@@ -94,7 +81,10 @@ static void end_episodes(sf_net *net, sf_rollout *rollout, int64_t t, const floa
     const int64_t n = rollout->streams, at = t * n;
     for (int64_t i = 0; i < n; i++) {
         if (!rollout->terminated[at + i] && !rollout->truncated[at + i]) continue;
-        if (rollout->truncated[at + i] && !c->deterministic) net->ops->values(net, 1, final_obs + i * net->inputs, rollout->next_value + at + i);
+        if (rollout->truncated[at + i] && !c->deterministic) {
+            lend_memory(net, rollout, i, NULL);
+            net->ops->values(net, 1, final_obs + i * net->inputs, rollout->next_value + at + i);
+        }
         const double entry[4] = {(double)i, c->returns[i], (double)c->lengths[i], rollout->truncated[at + i]};
         memcpy(c->ended + 4 * c->episodes++, entry, sizeof entry);
         c->returns[i] = 0.0;

@@ -7,15 +7,17 @@
 
 typedef struct {
     int steps, streams;
-    int inputs, outputs, head; /* of the network that it was made for */
+    int inputs, options, head; /* of the network that it was made for */
     int64_t action_bytes;      /* per stream */
     float *obs;                /* [T][N][inputs], or NULL if Python stores the observations */
-    uint8_t *mask;             /* [T][N][outputs] or NULL */
-    void *action;              /* int64 [T][N][choices] or float [T][N][outputs] */
+    uint8_t *mask;             /* [T][N][options] or NULL */
+    void *action;              /* int64 [T][N][choices] or float [T][N][choices + numbers] */
     void *env_action;          /* the same, as the environment takes it */
     float *log_prob, *value, *next_value;
     double *reward;
     uint8_t *terminated, *truncated, *start, *valid;
+    int carried;               /* per stream and memory of the network, 0 without memory */
+    float *carry[2];           /* [N][carried] what each memory of the network carries on, updated by every step */
 } sf_rollout;
 
 /* One step of all streams as an environment returns it, and the running sums of their episodes. */
@@ -42,6 +44,9 @@ typedef struct {
 enum { SF_RECORDED, SF_EPISODE_ENDED, SF_NON_FINITE };
 
 int sf_all_finite(const float *x, int64_t n);
+
+/* Rewards are double here and float32 in the learner: one that overflows there counts as non-finite. */
+static inline int sf_is_finite_reward(double x) { return fabs(x) <= 3.4028234663852886e38; }
 
 /* Sample actions for all streams, or take the most likely ones, and write them as step t. */
 void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask, int deterministic);

@@ -15,7 +15,8 @@ typedef struct sf_scan {
     int inputs;
     const float *x, *weight_in, *bias_in;
     const uint8_t *start; /* [T][N] or NULL */
-    float *hidden, *carried;
+    float *hidden, *carried; /* `carried` may be `carry` */
+    float *workspace;        /* of sf_step_workspace floats for a single step, or NULL: then memory is allocated */
     /* Saved for backward, or NULL: gates after their activations; cells of an LSTM, or h Wᵀ + b of the n gate of a GRU */
     float *gates, *saved;
     const float *d_hidden, *d_carried; /* NULL means 0 */
@@ -23,5 +24,11 @@ typedef struct sf_scan {
     float *d_onward; /* GRU: the gradient of h Wᵀ + b; for an LSTM it equals d_inward */
     float *before;   /* [T][N][size] the hidden state that each step began with */
 } sf_scan;
+
+/* Floats that one step of this many streams works with at most, on any instruction set: rows are padded to whole panels. */
+static inline int64_t sf_step_workspace(int64_t streams, int64_t gates_per_unit, int64_t size, int64_t inputs) {
+    const int64_t width = gates_per_unit * size, padding = 64;
+    return streams * (inputs + 2 * size + 2 * width + 4 * padding) + (width + padding) * (size + 1) + padding;
+}
 
 #endif

@@ -118,5 +118,3 @@ INLINE vf vlog(vf x) {
     const vf whole = __builtin_convertvector(n, vf);
     return pick(x == x, whole * 0.693359375f + (p * s - whole * 2.12194440e-4f), x);
 }
-
-INLINE vf vsigmoid(vf x) { return 0.5f + 0.5f * vtanh(0.5f * x); }

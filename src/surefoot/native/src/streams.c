@@ -26,6 +26,8 @@ void sf_streams_free(sf_streams *s) {
     free(s->scratch);
     free(s->elapsed);
     free(s->ended);
+    sf_pool_free(s->pool);
+    if (s->release) s->release(s->owned);
     free(s);
 }
 
@@ -59,26 +61,43 @@ void sf_streams_observe(const sf_streams *s, float *obs) {
         env->observe(s->state + i * (size_t)env->state_size, obs + i * (size_t)env->obs_size);
 }
 
+/* One step of all streams: where its results go. */
+typedef struct {
+    sf_streams *streams;
+    const void *action;
+    float *obs;
+    double *reward;
+    uint8_t *terminated, *truncated;
+} step_job;
+
+static void step_stream(void *of, int i) {
+    const step_job *job = of;
+    sf_streams *s = job->streams;
+    const surefoot_env *env = s->env;
+    double *state = s->state + (size_t)i * (size_t)env->state_size;
+    const int64_t limit = env->max_episode_steps > 0 ? env->max_episode_steps : INT64_MAX;
+    const int64_t choice = env->choices ? ((const int64_t *)job->action)[i] : 0;
+    const float *push = env->choices ? NULL : (const float *)job->action + (size_t)i * (size_t)env->action_size;
+    const int over = env->step(state, choice, push, job->reward + i, &s->rng) != 0;
+    const int late = ++s->elapsed[i] >= limit;
+    job->terminated[i] = (uint8_t)over;
+    job->truncated[i] = (uint8_t)(late & !over);
+    env->observe(state, job->obs + (size_t)i * (size_t)env->obs_size);
+}
+
 int sf_streams_step(sf_streams *s, const void *action, float *obs, double *reward, uint8_t *terminated,
                     uint8_t *truncated, float *final_obs) {
-    const surefoot_env *env = s->env;
-    const size_t n = (size_t)s->n, size = (size_t)env->state_size, width = (size_t)env->obs_size;
-    const int64_t limit = env->max_episode_steps > 0 ? env->max_episode_steps : INT64_MAX;
-    const int64_t *choice = env->choices ? action : NULL;
-    const float *push = env->choices ? NULL : action;
+    step_job job = {s, action, obs, reward, terminated, truncated};
+    if (s->pool)
+        sf_pool_run(s->pool, step_stream, &job, s->n);
+    else
+        for (int i = 0; i < s->n; i++) step_stream(&job, i);
     int count = 0;
-    for (size_t i = 0; i < n; i++) {
-        double *state = s->state + i * size;
-        const int over = env->step(state, choice ? choice[i] : 0, push ? push + i * (size_t)env->action_size : NULL,
-                                   reward + i, &s->rng) != 0;
-        const int late = ++s->elapsed[i] >= limit;
-        terminated[i] = (uint8_t)over;
-        truncated[i] = (uint8_t)(late & !over);
-        s->ended[count] = (int)i;
-        count += over | late;
-        env->observe(state, obs + i * width);
+    for (int i = 0; i < s->n; i++) {
+        s->ended[count] = i;
+        count += terminated[i] | truncated[i];
     }
-    if (final_obs) memcpy(final_obs, obs, n * width * sizeof *obs);
+    if (final_obs) memcpy(final_obs, obs, (size_t)s->n * (size_t)s->env->obs_size * sizeof *obs);
     begin(s, count, obs);
     return count;
 }

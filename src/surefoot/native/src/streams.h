@@ -3,6 +3,7 @@
 #define SF_STREAMS_H
 
 #include "surefoot_env.h"
+#include "threads.h"
 
 #define SF_STREAMS_CAPSULE "surefoot.streams"
 
@@ -15,6 +16,10 @@ typedef struct sf_streams {
     double *scratch;  /* for start_many */
     int *ended;       /* [n] the streams whose episode ended in this step */
     int busy;         /* a call without the GIL is stepping these streams */
+    int empty;        /* there is nothing to step yet */
+    sf_pool *pool;    /* threads that step streams besides the caller's, or NULL; only for streams that share no generator */
+    void *owned;      /* what `env` is a part of and `release` frees, or NULL */
+    void (*release)(void *);
 } sf_streams;
 
 /* NULL if out of memory. The generator is all zeros until it is set. */

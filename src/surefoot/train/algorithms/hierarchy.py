@@ -26,6 +26,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.goals import GoalSpec, GoalWorld
 from surefoot.errors import ConfigError
+from surefoot.learn.checkpoint.typed_state import restoring
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
@@ -343,6 +344,7 @@ class Hierarchy:
             "decisions": {"generator": self.decisions.generator.get_state(), "episodes": self.episodes.state()},
         }
 
+    @restoring("hierarchy")
     def set_state(self, parts: dict[str, Any]) -> None:
         """Continue from the parts of a checkpoint."""
         for role, net in (("worker", self.worker), ("manager", self.manager)):

@@ -18,7 +18,8 @@ from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.algorithms.ratings import START, after_game, expected
-from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
+from surefoot.train.collect.kernel_act import kernel_act
+from surefoot.train.collect.kernel_rollout import kernel_actor
 
 # Opponent id of the current policy. Past versions have their env step, which is never negative.
 LATEST = -1
@@ -82,7 +83,7 @@ class Player:
     def moves(self, view: View, noise: Noise, *, deterministic: bool = False) -> np.ndarray:
         """Return actions for the environment, [n], sampled from the policy or its most likely ones."""
         if self.actor is not None:
-            return kernel_actions(self.actor, view, noise.kernel, deterministic=deterministic)
+            return kernel_act(self.actor, view, noise.kernel, deterministic=deterministic).env_action
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
         inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         out = self.policy.act(inputs, generator=noise.torch, deterministic=deterministic)

@@ -11,15 +11,17 @@ import torch
 from surefoot.data.rollout import Rollout
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
-from surefoot.envs.api import Arrays, Step, World
+from surefoot.envs.api import Arrays, World
 from surefoot.envs.builtin.native import NativeWorld
-from surefoot.envs.declared import declared_step, declared_view
-from surefoot.learn.checkpoint.typed_state import CollectorCounts, typed
-from surefoot.nets.policy import Policy, PolicyInput
+from surefoot.envs.declared import declared_view
+from surefoot.learn.checkpoint.typed_state import CollectorCounts, refuse_unlike, typed
+from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actor
+from surefoot.train.collect.kernel_steps import collect_steps
 from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler
+from surefoot.train.collect.torch_steps import collect_with_torch
 from surefoot.train.config import CollectConfig
 
 
@@ -77,7 +79,9 @@ class Collector:
         begin = time.perf_counter()
         # The policy may have been changed since the last rollout: torch acts for one that the kernel does not support.
         if self.actor is None or self.actor.refresh() is not None:
-            rollout, in_world = self._collect_with_torch(policy_version)
+            steps = collect_with_torch(self)
+            rollout = self._finish(steps.builder, policy_version, steps.ahead, steps.context)
+            in_world = steps.seconds_in_world
         else:
             rollout, in_world = self._collect_with_kernel(self.actor, policy_version)
         total = time.perf_counter() - begin
@@ -87,70 +91,22 @@ class Collector:
     def _collect_with_kernel(self, actor: KernelActor, policy_version: int) -> tuple[Rollout, float]:
         """Return the rollout and the seconds spent in the world."""
         world, start = self.world, self.start.copy()
-        rollout = KernelRollout(actor, world, self.steps, masked=self.view.action_mask is not None)
+        # The memory at the first step: an update of a sequential policy starts from it.
+        before = self.context_arrays()
+        context = {name: x.copy() for name, x in before.items()}
+        rollout = KernelRollout(actor, world, self.steps, masked=self.view.action_mask is not None, context=context)
         if isinstance(world, NativeWorld) and self.config.nonfinite == "raise":
             view = rollout.collect_native(world, self.view, start, self.episodes)
         else:
-            view = rollout.collect(world, self.view, start, self.guard, self.episodes)
+            view = collect_steps(rollout, world, self.view, start, self.guard, self.episodes)
         self.env_steps += int(np.count_nonzero(rollout.valid)) + rollout.refused
         self.view, self.start = view, start
-        return self._finish(rollout.builder, policy_version), rollout.in_world
+        self.context |= {name: torch.from_numpy(x) for name, x in context.items()}
+        return self._finish(rollout.builder, policy_version, context=before), rollout.in_world
 
-    @torch.no_grad()
-    def _collect_with_torch(self, policy_version: int) -> tuple[Rollout, float]:
-        """Return the rollout and the seconds spent in the world."""
-        policy, streams = self.policy, self.world.num_envs
-        in_world, builder = 0.0, RolloutBuilder(self.steps, streams)
-        episode_from = np.zeros(streams, dtype=np.int64)
-        # The memory at the first step: an update of a sequential policy starts from it.
-        context = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if policy.sequential else {}
-        self.context = policy.renew_context(self.context)
-        for t in range(self.steps):
-            view, start = self.view, self.start
-            out = policy.act(self._policy_input(), generator=self.generator)
-            action = out.action.cpu().numpy()
-            before = time.perf_counter()
-            step = self.world.step(policy.env_action(action))
-            in_world += time.perf_counter() - before
-            step = declared_step(self.world, step)
-            self.env_steps += int(np.count_nonzero(step.valid))
-            self.context = out.context
-            step, dropped = self.guard.examine(step, self.episodes)
-            builder.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
-            self._advance(step, t, builder)
-            episode_from[self.start] = t + 1
-            builder.add(
-                {
-                    **{f"obs.{name}": x for name, x in view.obs.items()},
-                    **({} if view.action_mask is None else {"action_mask": view.action_mask}),
-                    "action": action,
-                    "log_prob": out.log_prob.cpu().numpy(),
-                    "value": out.value.cpu().numpy(),
-                    "reward": step.reward,
-                    "terminated": step.terminated,
-                    "truncated": step.truncated,
-                    "start": start,
-                    "valid": step.valid,
-                }
-            )
-        ahead = policy.value(self._policy_input()).cpu().numpy()
-        return self._finish(builder, policy_version, ahead, context), in_world
-
-    def _policy_input(self) -> PolicyInput:
-        start = self.start if self.policy.sequential else None
-        return PolicyInput.from_arrays(self.view.obs, self.view.action_mask, start, self.context, self.device)
-
-    def _advance(self, step: Step, t: int, builder: RolloutBuilder) -> None:
-        """Count a step and move on to its view; a truncated episode is bootstrapped from its last observation."""
-        ended = step.terminated | step.truncated
-        self.episodes.count(step)
-        self.episodes.finish(step, ended)
-        if step.truncated.any():
-            assert step.final_obs is not None  # `declared_step` has seen to it
-            inputs = PolicyInput.from_arrays(step.final_obs, context=self.context, device=self.device)
-            builder.cut(t, step.truncated, self.policy.value(inputs).cpu().numpy())
-        self.start = ended | ~step.valid
-        self.view = step.view
+    def context_arrays(self) -> Arrays:
+        """Return copies of what a sequential policy carries from step to step, {name: [N, …]}; empty without memory."""
+        return {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
 
     def _finish(
         self, builder: RolloutBuilder, version: int, ahead: np.ndarray | None = None, context: Arrays | None = None
@@ -185,8 +141,10 @@ class Collector:
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes, the world included."""
+        return {"world": self.world.state(), **self._own_state()}
+
+    def _own_state(self) -> dict[str, Any]:
         return {
-            "world": self.world.state(),
             "generator": self.generator.get_state(),
             **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
             "start": self.start.copy(),
@@ -200,6 +158,7 @@ class Collector:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from `state`: bit-exact, or with new episodes if the world cannot restore its state."""
+        refuse_unlike(state, self._own_state(), "collector")
         self.view = self.world.set_state(state["world"])
         if self.world.inexact is None:
             self.start = np.array(state["start"])

@@ -1,25 +1,25 @@
-"""Acting with the C kernel: a rollout with two calls per step, or one call for all steps of a native world."""
+"""Rollouts that the C kernel fills: their memory, and one call for all steps of a native world.
+
+kernel_steps.py collects from other worlds, kernel_act.py acts outside of rollouts.
+"""
 
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import Box, MultiDiscrete
-from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.data.spaces import Box, Hybrid, MultiDiscrete
+from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.builtin.native import NativeWorld
-from surefoot.envs.declared import declared_step, declared_view
-from surefoot.errors import EnvError, NonFiniteValue, PolicyError
+from surefoot.errors import NonFiniteValue, PolicyError
 from surefoot.learn.choose_path import why_not
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
-from surefoot.train.collect.nonfinite import NonFiniteGuard, finite
 
 
 class KernelActor:
@@ -34,10 +34,15 @@ class KernelActor:
         """Name of the only part, if it is a row of float32, which the kernel stores by itself."""
         self.shape: tuple[int, ...] = ()
         """Shape of one stream's action as the world takes it."""
-        if isinstance(policy.action, Box):
-            self.shape = policy.action.shape
-        elif isinstance(policy.action, MultiDiscrete):
-            self.shape = (len(policy.action.nvec),)
+        match policy.action:
+            case Box(shape=shape):
+                self.shape = shape
+            case MultiDiscrete(nvec=nvec):
+                self.shape = (len(nvec),)
+            case Hybrid(nvec=nvec, box=box):
+                self.shape = (len(nvec) + box.size,)
+            case _:
+                pass
 
     def refresh(self) -> str | None:
         """Load the policy's current weights into the kernel; return why torch has to act instead, or None."""
@@ -55,7 +60,7 @@ class KernelActor:
 
     def features(self, obs: Arrays) -> np.ndarray:
         """Return [N, inputs] float32, not normalized: the kernel does that."""
-        return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
+        return obs[self.plain] if self.plain is not None else self.net.rows(obs)
 
 
 def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
@@ -66,39 +71,18 @@ def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
     return actor if actor.refresh() is None else None
 
 
-def kernel_actions(actor: KernelActor, view: View, rng: np.ndarray, *, deterministic: bool) -> np.ndarray:
-    """Return the actions [N, …] as the world takes them: drawn with `rng`, or the most likely ones."""
-    features = np.ascontiguousarray(actor.features(view.obs), np.float32)
-    shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
-    action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
-    log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
-    actor.net.kernel.net_act(
-        actor.net.net,
-        n=len(features),
-        rng=rng,
-        obs=features,
-        mask=None if view.action_mask is None else np.ascontiguousarray(view.action_mask, np.bool_),
-        deterministic=deterministic,
-        action=action,
-        env_action=env_action,
-        log_prob=log_prob,
-        value=value,
-    )
-    return env_action
-
-
-def kernel_values(actor: KernelActor, obs: Arrays) -> np.ndarray:
-    """Return the critic's values, [N]."""
-    features = np.ascontiguousarray(actor.features(obs), np.float32)
-    value = np.empty(len(features), np.float32)
-    actor.net.kernel.net_values(actor.net.net, len(features), features, value)
-    return value
+def carries(context: Arrays | None) -> dict[str, np.ndarray | None]:
+    """Return what the kernel calls the memories of a context."""
+    context = context or {}
+    return {"carry": context.get("memory"), "critic_carry": context.get("critic_memory")}
 
 
 class KernelRollout:
     """The arrays of one rollout, [T, N, …], which the kernel fills from the first step to the last."""
 
-    def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
+    def __init__(
+        self, actor: KernelActor, world: World, steps: int, *, masked: bool, context: Arrays | None = None
+    ) -> None:
         net, streams, row = actor.net, world.num_envs, actor.shape
         self.actor, self.world, self.steps, self.masked = actor, world, steps, masked
         dtype = np.int64 if net.discrete else np.float32
@@ -123,6 +107,8 @@ class KernelRollout:
         self.in_world = 0.0
         """Seconds spent in the world."""
         self.kernel, self.net, self.rng = net.kernel, net.net, actor.rng
+        self.context = context or {}
+        """The memories of the streams, {name: [N, …]}, which every step updates."""
         self.memory = self.kernel.rollout_new(
             self.net,
             steps=steps,
@@ -139,6 +125,7 @@ class KernelRollout:
             truncated=self.truncated,
             start=self.start,
             valid=self.valid,
+            **carries(self.context),
         )
 
     def collect_native(
@@ -169,89 +156,3 @@ class KernelRollout:
         for stream, total, length, cut in ended[:count].tolist():
             episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
         return View(obs={"obs": obs})
-
-    def collect(self, world: World, view: View, start: np.ndarray, guard: NonFiniteGuard, episodes: EpisodeLog) -> View:
-        """Step any world to the end of the rollout. Return the last view; `start` is updated."""
-        # Local names: this loop runs once per step, and an attribute lookup costs as much as a small kernel call.
-        kernel, net, rng, memory = self.kernel, self.net, self.rng, self.memory
-        act, clock = kernel.rollout_act, time.perf_counter
-        plain, env_action = self.actor.plain, self.env_action
-        returns, lengths = episodes.returns, episodes.lengths
-        self.start[0] = start
-        watchful, view = guard.watchful, declared_view(world, view)
-        # Only the kernel looks at a plain step; arrays of another dtype are converted once it has refused one.
-        convert = plain is None
-        for t in range(self.steps):
-            if plain is None:
-                for name, part in view.obs.items():
-                    self.obs[name][t] = part
-            obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
-            act(net, memory, rng, t, obs, view.action_mask)
-            before = clock()
-            step = world.step(env_action[t])
-            self.in_world += clock() - before
-            try:
-                if convert:
-                    step = declared_step(world, step)
-                result = self._record(step, t, watchful, returns, lengths)
-            except (BufferError, ValueError, TypeError, AttributeError):
-                convert, step = True, declared_step(world, step)
-                result = self._record(step, t, watchful, returns, lengths)
-            if result != kernel.RECORDED:
-                if result == kernel.NON_FINITE:
-                    step = self._record_examined(step, t, guard, episodes)
-                self._end_episodes(step, t, episodes)
-                watchful = guard.watchful
-            view = step.view
-        last = self.steps - 1
-        start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
-        kernel.rollout_finish(net, memory, np.ascontiguousarray(self.actor.features(view.obs), np.float32))
-        return view
-
-    def _record(self, step: Step, t: int, watchful: bool, returns: np.ndarray, lengths: np.ndarray) -> int:
-        """Record a step in the kernel and return its result; raise if an array is not as declared."""
-        plain, mask = self.actor.plain, step.view.action_mask
-        if (mask is not None) != self.masked or (
-            mask is not None and (mask.dtype != np.bool_ or not mask.flags.c_contiguous)
-        ):
-            raise TypeError("the mask is not as declared")
-        if watchful or (plain is None and not finite(step)) or not _final_obs_finite(step):
-            return self.kernel.NON_FINITE
-        after = step.view.obs[plain] if plain is not None else None
-        return self.kernel.rollout_record(
-            self.memory, t, after, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
-        )
-
-    def _record_examined(self, step: Step, t: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
-        """Record what the guard leaves of a step that the kernel refused."""
-        before = int(np.count_nonzero(step.valid))
-        step, dropped = guard.examine(step, episodes)
-        self.refused += before - int(np.count_nonzero(step.valid))
-        for stream in dropped:
-            begins = np.flatnonzero(self.start[: t + 1, stream])
-            self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
-        self.reward[t], self.valid[t] = step.reward, step.valid
-        self.terminated[t], self.truncated[t] = step.terminated, step.truncated
-        if t + 1 < self.steps:
-            self.start[t + 1] = step.terminated | step.truncated | ~step.valid
-        episodes.count(step)
-        return step
-
-    def _end_episodes(self, step: Step, t: int, episodes: EpisodeLog) -> None:
-        """Close the episodes that ended; truncated ones are bootstrapped from their last observation."""
-        ended = step.terminated | step.truncated
-        if np.count_nonzero(ended):
-            episodes.finish(step, ended)
-        if np.count_nonzero(step.truncated):
-            if step.final_obs is None:
-                raise EnvError(f"{self.world.name} truncated an episode without final_obs; return the last observation")
-            value = kernel_values(self.actor, step.final_obs)
-            self.next_value[t, step.truncated] = value[step.truncated]
-
-
-def _final_obs_finite(step: Step) -> bool:
-    # Parts that are also in the view are checked there.
-    shown = step.view.obs
-    return step.final_obs is None or all(
-        part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items()
-    )

@@ -56,8 +56,10 @@ class RewardScaler:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
-        self.running = np.array(state["running"])
-        self.mean, self.var, self.count = state["mean"], state["var"], state["count"]
+        mean, var, count = (float(state[name]) for name in ("mean", "var", "count"))
+        if var < 0.0 or count < 0.0:
+            raise ValueError(f"the variance of the returns is {var} over {count} returns; neither can be negative")
+        self.running, self.mean, self.var, self.count = np.array(state["running"]), mean, var, count
 
 
 class OutlierWatch:

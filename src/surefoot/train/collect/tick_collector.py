@@ -14,7 +14,8 @@ from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.kernel_rollout import KernelActor, kernel_values
+from surefoot.train.collect.kernel_act import kernel_values
+from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.reward import RewardScaler
 
 _NOTHING = View(obs={})
@@ -33,6 +34,8 @@ class ActionRecord:
     obs: Arrays
     """The observations it acted on."""
     action_mask: np.ndarray | None = None
+    start: np.ndarray | None = None
+    """[N] bool: an episode begins; only where the kernel acted with memory."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     """Memory of the streams before the tick."""
     context_after: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
@@ -44,7 +47,7 @@ class ActionRecord:
     def action_params(self) -> dict[str, Tensor]:
         """Mean and std, or probabilities: of the distribution; where the kernel acted, of the current weights."""
         if self.distribution is None and self.actor is not None:
-            inputs = PolicyInput.from_arrays(self.obs, self.action_mask)
+            inputs = PolicyInput.from_arrays(self.obs, self.action_mask, self.start, self.context)
             with torch.no_grad():
                 # The mode draws no random number; a sample would change the digits of the run.
                 self.distribution = self.actor.net.policy.act(
@@ -209,7 +212,8 @@ class Ticks:
     def _value(self, chosen: ActionRecord, after: Arrays) -> np.ndarray:
         """Return the critic's values of `after`, [N], with the memory that the streams have after the step."""
         if chosen.actor is not None:
-            return kernel_values(chosen.actor, after)
+            after_step = {name: x.numpy() for name, x in chosen.context_after.items()}
+            return kernel_values(chosen.actor, after, after_step)
         obs = {name: x for name, x in after.items() if name in chosen.obs}
         with torch.no_grad():
             return self.policy.value(PolicyInput.from_arrays(obs, context=chosen.context_after)).numpy()

@@ -168,7 +168,7 @@ def _random_batches(policy: ActorCritic, *, masks: bool) -> Iterator[BatchInput]
 
 def _spread(policy: ActorCritic) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the running mean and deviation of each part of the observation that the policy normalizes."""
-    torso = policy.torsos[0]
+    torso = policy.torsos[0] if policy.torsos else None
     rows = torso.flatten if isinstance(torso, Parts) else torso
     if rows is None or rows.normalizer is None:
         return {}

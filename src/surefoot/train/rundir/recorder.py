@@ -67,7 +67,9 @@ def record_update(
     recorder.update(
         env_steps=env_steps,
         updates=report.update,
-        m=lambda: _row(report),
+        m=report.row,
+        # Memory is only in the record: a report contains nothing that would differ in a second run.
+        stats={**report.stats, **resident()} if "weight_norm" in report.stats else report.stats,
         epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
         seconds=report.seconds,
         episodes=_summary(episodes) if episodes else None,
@@ -84,13 +86,6 @@ def _record_minibatches(recorder: Recorder, report: UpdateReport) -> None:
         return
     for number, epoch in enumerate(steps.epoch.tolist()):
         recorder.minibatch(epoch=epoch, minibatch=number, m=lambda k=number: (COLUMNS, steps.rows[k].tolist()))
-
-
-def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    names, values = report.row()
-    # Memory is only in the record: a report contains nothing that would differ in a second run.
-    stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
-    return (*names, *stats), (*values, *stats.values())
 
 
 def _summary(episodes: Sequence[Episode]) -> Episodes | None:

@@ -47,7 +47,7 @@ def _edits(before: dict[str, Any], now: dict[str, Any], prefix: str = "") -> lis
         old, new = before[name], now[name]
         if isinstance(old, dict) and isinstance(new, dict):
             notes += _edits(old, new, f"{prefix}{name}.")
-        elif json.dumps(old) != json.dumps(new):
+        elif json.dumps(old, default=repr) != json.dumps(new):
             notes.append(
                 f"{prefix}{name} was {old!r} when the checkpoint was saved and is {new!r} in run.json: it is used"
             )

@@ -56,7 +56,7 @@ class RunDir:
             header = json.loads(self.header.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise RunNotFound(f"{self.path} is not a run: it has no run.json") from None
-        except (OSError, UnicodeDecodeError, ValueError) as why:
+        except (OSError, UnicodeDecodeError, ValueError, RecursionError) as why:
             raise RunError(f"{self.header} cannot be read: {why}") from why
         if not isinstance(header, dict) or not isinstance(header.get("spec"), dict):
             raise RunError(f"{self.header} is not the header of a run: it has no 'spec'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -32,6 +33,18 @@ def test_a_run_is_exported_into_its_own_directory(runs, capsys):
 def test_json_prints_the_contract(runs, tmp_path, capsys):
     assert main(["export", "swing", "--runs", str(runs), "-o", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "contract.json").read_text())
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_a_run_is_exported_to_a_header(runs, tmp_path, capsys):
+    assert main(["export", "swing", "--runs", str(runs), "--to", "c", "-o", str(tmp_path / "swing.h")]) == 0
+    said = capsys.readouterr().out
+    text = (tmp_path / "swing.h").read_text()
+    assert f"→ {tmp_path / 'swing.h'} ({len(text):,} bytes)\n" in said
+    assert "out  action float32[1]  mean float32[1]  std float32[1]  value float32\n" in said
+    assert '#define SWING_RUN "swing"' in text
+    assert main(["export", "swing", "--runs", str(runs), "--to", "c", "-o", str(tmp_path / "a-b.h")]) == 2
+    assert "'a-b' cannot be a prefix in C" in capsys.readouterr().err
 
 
 def test_a_checkpoint_that_is_not_there_is_named(runs, capsys):

@@ -275,7 +275,7 @@ def test_a_resumed_world_goes_on_to_the_last_digit() -> None:
         world.step(action)
     other = build()
     view = other.set_state(world.state())
-    assert np.array_equal(view.obs["obs"], world._view.obs["obs"])  # type: ignore[union-attr]
+    assert np.array_equal(view.obs["obs"], world.view.obs["obs"])  # type: ignore[union-attr]
     for action in actions[37:]:
         a, b = world.step(action), other.step(action)
         assert np.array_equal(a.view.obs["obs"], b.view.obs["obs"])

@@ -12,6 +12,7 @@ from surefoot.data.spaces import Discrete
 from surefoot.errors import CheckpointCorrupt, CheckpointError, SurefootError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.typed_state import LearnerState, RunProgress, restoring, typed
+from surefoot.nets.actor_critic import policy_from_description
 from surefoot.train.run import create_run, resume_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import make_spec
@@ -97,8 +98,7 @@ WRONG = [..., None, "text", -(10**15), 10**15, math.nan, [], {}, np.zeros(3), np
 def test_every_value_of_the_state_may_be_wrong(saved):
     """Each is replaced by something else: the run resumes, or says in one sentence why it does not."""
     intact = load_checkpoint(saved.checkpoints)
-    paths = [path for path in leaves(intact.parts) if path[0] not in ("policy",) and "spec" not in path]
-    refused = 0
+    paths, refused = leaves(intact.parts), 0
     for number, path in enumerate(paths):
         wrong = WRONG[number % len(WRONG)]
         save_checkpoint(saved.checkpoints, intact.step, changed(intact.parts, path, wrong), meta=intact.meta)
@@ -107,7 +107,13 @@ def test_every_value_of_the_state_may_be_wrong(saved):
         except SurefootError:
             refused += 1
         else:
+            run.training.update()
             run.close("finished")
+        if path[0] == "policy":
+            try:
+                policy_from_description(load_checkpoint(saved.checkpoints).parts["policy"])
+            except SurefootError:
+                refused += 1
     save_checkpoint(saved.checkpoints, intact.step, intact.parts, meta=intact.meta)
     assert refused > len(paths) / 2
 
@@ -119,7 +125,18 @@ def test_every_value_of_the_state_may_be_wrong(saved):
         (("run",), ..., "no part 'run'"),
         (("weights", "network.value_out.bias"), np.array([np.nan], np.float32), "network.value_out.bias holds NaN"),
         (("weights", "network.value_out.bias"), np.array([1], np.int32), "network.value_out.bias is torch.int32"),
+        (("weights",), ..., "no part 'weights'"),
         (("collector", "env_steps"), "9", "env_steps"),
+        (
+            ("collector", "start"),
+            np.zeros(2, np.int64),
+            r"collector.start of the checkpoint is int64 \[2\]; it must be bool \[2\]",
+        ),
+        (("collector", "episodes", "lengths"), np.zeros(3, np.int64), r"lengths of the checkpoint is int64 \[3\]"),
+        (("collector", "episodes", "finished"), -1, "finished of the checkpoint is -1"),
+        (("collector", "outliers", "mean"), math.nan, "outliers.mean of the checkpoint is nan"),
+        (("collector", "scaler", "var"), -1.0, "the variance of the returns is -1.0"),
+        (("run", "versions"), np.zeros(2), "the part 'run' of the checkpoint has a bad value"),
     ],
 )
 def test_what_was_made_up_is_named(saved, path, value, sentence):

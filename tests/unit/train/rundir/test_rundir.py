@@ -100,3 +100,9 @@ def test_a_header_that_is_none_is_refused_in_a_sentence(tmp_path, text):
 def test_a_directory_without_a_header_is_no_run(tmp_path):
     with pytest.raises(RunNotFound, match="not a run"):
         RunDir(tmp_path).read_header()
+
+
+def test_a_header_that_is_nested_too_deeply_is_one_sentence(tmp_path):
+    (tmp_path / "run.json").write_text('{"spec": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    with pytest.raises(RunError, match="run.json cannot be read"):
+        RunDir(tmp_path).read_header()
