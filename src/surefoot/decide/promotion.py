@@ -148,6 +148,20 @@ class Versions:
         # A crash while a line is appended leaves a part of it, which is not JSON.
         return [json.loads(line) for line in lines if line.endswith("}")]
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody chose the live version while a newer one existed, so that newer ones must not replace it.
+
+        False if a newer version is only not live yet, because the process ended between saving and promoting it.
+        """
+        changes = [entry for entry in self.history() if entry["what"] != "judged"]
+        if not changes or changes[-1]["to"] != self.live:  # a crash before the note
+            return True
+        last = changes[-1]
+        if "newest" not in last:  # in histories of earlier versions
+            return last["reason"] not in ("learned", "the first version")
+        return last["to"] < last["newest"]
+
     def record(self, judgement: Judgement, number: int) -> None:
         """Append a verdict of the gate to the history."""
         self._note({"what": "judged", "to": self.live, "version": number, **asdict(judgement)})
@@ -157,7 +171,7 @@ class Versions:
         before = self.live
         # The link alone decides which version is live: after a crash in between, only the note is missing.
         set_link(REAL_FS, self.root / _LIVE, path.name)
-        self._note({"what": what, "from": before, "to": number, "reason": reason})
+        self._note({"what": what, "from": before, "to": number, "newest": self.numbers[-1], "reason": reason})
 
     def _note(self, entry: dict[str, Any]) -> None:
         with (self.root / _HISTORY).open("a", encoding="utf-8") as file:

@@ -108,7 +108,8 @@ def _recall_policy(service: Service, serving: ServedPolicy) -> None:
     _continue(serving, tracked, service)
     live = serving.versions.live
     serving.newest = numbers[-1]
-    serving.version = serving.newest if live is None else live
+    # The newest one, if the process ended before it went live: nobody chose the older one.
+    serving.version = serving.newest if live is None or not serving.versions.held else live
     if serving.version != serving.newest:
         serving.pinned = version_chooser(serving, serving.version)
     for id, waiting in list(tracked.items()):
