@@ -43,12 +43,8 @@ number can be a body, or two bodies whose positions are subtracted."""
 _FUNCTIONS = ("copy", "clip", "clip_force", "cos", "sin")
 _MOVING: tuple[Piece, ...] = (("qpos", 1, None, "copy"), ("qvel", 0, None, "clip"))
 _HUMANOID: tuple[Piece, ...] = (
-    ("qpos", 2, None, "copy"),
-    ("qvel", 0, None, "copy"),
-    ("cinert", 10, None, "copy"),
-    ("cvel", 6, None, "copy"),
-    ("qfrc_actuator", 6, None, "copy"),
-    ("cfrc_ext", 6, None, "copy"),
+    *(("qpos", 2, None, "copy"), ("qvel", 0, None, "copy"), ("cinert", 10, None, "copy")),
+    *(("cvel", 6, None, "copy"), ("qfrc_actuator", 6, None, "copy"), ("cfrc_ext", 6, None, "copy")),
 )
 _PIECES: dict[str, tuple[Piece, ...]] = {
     "HalfCheetah-v5": (("qpos", 1, None, "copy"), ("qvel", 0, None, "copy")),
