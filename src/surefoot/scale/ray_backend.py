@@ -154,7 +154,7 @@ def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
             f"the Ray cluster at {address} is not known to require a token, so anyone who reaches it can run code on it; set "
             "RAY_AUTH_MODE=token there and here (`ray get-auth-token --generate`), or allow it with --insecure-cluster"
         )
-    # A token here says nothing about the cluster: it may take requests without one.
+    # A token here does not mean that the cluster demands it: it may take requests without one.
     if not allow_insecure_cluster and (demanded := token_demanded(address)) != "yes":
         why = (
             "answers requests without a token" if demanded == "no" else f"is not known to require a token ({demanded})"
