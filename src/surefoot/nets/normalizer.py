@@ -33,14 +33,19 @@ class Normalizer(nn.Module):
         self.register_load_state_dict_post_hook(_derive_after_loading)
 
     def forward(self, x: Tensor) -> Tensor:
-        return ((x - self._shift) * self._scale).clamp(-self.clip, self.clip)
+        shifted = x - self._shift
+        if x.requires_grad:
+            return (shifted * self._scale).clamp(-self.clip, self.clip)
+        # In place: for wide observations new memory takes longer than the arithmetic.
+        return shifted.mul_(self._scale).clamp_(-self.clip, self.clip)
 
     def update(self, rows: np.ndarray) -> None:
         """Merge the statistics of `rows` ([M, size]) into the running ones (Chan et al. 1979)."""
         rows = np.asarray(rows, dtype=np.float64)
         finite = np.isfinite(rows).all(axis=1)
-        self.rejected += int((~finite).sum())
-        rows = rows[finite]
+        if not finite.all():
+            self.rejected += int((~finite).sum())
+            rows = rows[finite]
         if len(rows) == 0:
             return
         self.merge(torch.from_numpy(rows.mean(axis=0)), torch.from_numpy(rows.var(axis=0)), float(len(rows)))

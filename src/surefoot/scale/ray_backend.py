@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, EnvError, SurefootError
 from surefoot.scale.backend import WORLDS, Piece, Weights, shares
+from surefoot.scale.ray_probe import token_demanded
 from surefoot.scale.rollout_pool import Lost, Patience, RolloutPool
 from surefoot.scale.rollout_worker import RolloutWorker
 
@@ -152,6 +153,15 @@ def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
         raise ConfigError(
             f"the Ray cluster at {address} is not known to require a token, so anyone who reaches it can run code on it; set "
             "RAY_AUTH_MODE=token there and here (`ray get-auth-token --generate`), or allow it with --insecure-cluster"
+        )
+    # A token here does not mean that the cluster demands it: it may take requests without one.
+    if not allow_insecure_cluster and (demanded := token_demanded(address)) != "yes":
+        why = (
+            "answers requests without a token" if demanded == "no" else f"is not known to require a token ({demanded})"
+        )
+        raise ConfigError(
+            f"the Ray cluster at {address} {why}, so anyone who reaches it can run code on it; start it with "
+            "RAY_AUTH_MODE=token, or allow it with --insecure-cluster"
         )
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error")

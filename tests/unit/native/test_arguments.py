@@ -41,7 +41,17 @@ KNOBS = {
     "bad_in_a_row": 0,
 }
 MUJOCO_NUMBERS = (
-    *("dt", "total_mass", "reset_noise_scale", "healthy_reward", "state_limit", "z_low", "z_high", "angle_low"),
+    *(
+        "dt",
+        "timestep",
+        "total_mass",
+        "reset_noise_scale",
+        "healthy_reward",
+        "state_limit",
+        "z_low",
+        "z_high",
+        "angle_low",
+    ),
     *("angle_high", "forward_reward_weight", "ctrl_cost_weight", "contact_cost_weight", "force_low", "force_high"),
     *("cost_high", "near_weight", "dist_weight"),
 )

@@ -22,6 +22,7 @@ class ExportPolicyArgs:
 
         surefoot export walk --to onnx -o walk-onnx/
         surefoot export walk --to c -o walk.h
+        surefoot export walk-onnx/ --check
 
     The exported policy contains the observation statistics, the action mask and the bounds of actions: it takes raw
     observations and returns the action for the environment, the probabilities (or mean and std) and the value. The state
@@ -29,13 +30,14 @@ class ExportPolicyArgs:
     1,000 observations within 1e-5.
     onnx: model.onnx, and contract.json with names, shapes, ranges, units, hashes and examples. Needs "surefoot[onnx]".
     c: one C99 header without dependencies, with a self-test. Needs a C compiler, and a policy without images.
-    Exit codes: 0 written, 2 it cannot be exported, or the answers differ.
+    --check reads an ONNX export back: hash, inputs, outputs and examples of the contract are compared with the model.
+    Exit codes: 0 written or as in its contract, 2 it cannot be exported, or the answers differ.
     """
 
     run_name: RunName
     """The directory or name of a run, or a directory written by model.save(…)."""
-    to: Literal["onnx", "c"] = "onnx"
-    """Format of the export."""
+    to: Literal["onnx", "c", "check"] = "onnx"
+    """Format of the export; check (or --check): RUN is an ONNX export, which is compared with its contract."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Directory to write to, or header file (default: onnx/ or policy.h in the run's directory)."""
     checkpoint: CheckpointName = "latest"
@@ -45,6 +47,26 @@ class ExportPolicyArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
+        return self._check() if self.to == "check" else self._export()
+
+    def _check(self) -> int:
+        from surefoot.train.interop.contract_check import check_contract
+
+        directory = Path(self.run_name)
+        checked = check_contract(directory)
+        model = checked.contract.model
+        if self.as_json:
+            print(
+                json.dumps(
+                    {"model": model.file, "sha256": model.sha256, "examples": checked.examples, "worst": checked.worst}
+                )
+            )
+            return 0
+        print(f"{directory / model.file} is the model of its contract: {model.bytes:,} bytes, SHA-256 {model.sha256}")
+        print(f"  {checked.runtime} reproduced {checked.examples} examples within {checked.worst:.1e}")
+        return 0
+
+    def _export(self) -> int:
         from surefoot.train.assemble import read_model
         from surefoot.train.device import pin_threads
         from surefoot.train.interop.c_export import export_c

@@ -42,20 +42,18 @@ number can be a body, or two bodies whose positions are subtracted."""
 
 _FUNCTIONS = ("copy", "clip", "clip_force", "cos", "sin")
 _MOVING: tuple[Piece, ...] = (("qpos", 1, None, "copy"), ("qvel", 0, None, "clip"))
+_HUMANOID: tuple[Piece, ...] = (
+    *(("qpos", 2, None, "copy"), ("qvel", 0, None, "copy"), ("cinert", 10, None, "copy")),
+    *(("cvel", 6, None, "copy"), ("qfrc_actuator", 6, None, "copy"), ("cfrc_ext", 6, None, "copy")),
+)
 _PIECES: dict[str, tuple[Piece, ...]] = {
     "HalfCheetah-v5": (("qpos", 1, None, "copy"), ("qvel", 0, None, "copy")),
     "Swimmer-v5": (("qpos", 2, None, "copy"), ("qvel", 0, None, "copy")),
     "Hopper-v5": _MOVING,
     "Walker2d-v5": _MOVING,
     "Ant-v5": (("qpos", 2, None, "copy"), ("qvel", 0, None, "copy"), ("cfrc_ext", 6, None, "clip_force")),
-    "Humanoid-v5": (
-        ("qpos", 2, None, "copy"),
-        ("qvel", 0, None, "copy"),
-        ("cinert", 10, None, "copy"),
-        ("cvel", 6, None, "copy"),
-        ("qfrc_actuator", 6, None, "copy"),
-        ("cfrc_ext", 6, None, "copy"),
-    ),
+    "Humanoid-v5": _HUMANOID,
+    "HumanoidStandup-v5": _HUMANOID,
     "Reacher-v5": (
         ("qpos", 0, 2, "cos"),
         ("qpos", 0, 2, "sin"),
@@ -240,6 +238,7 @@ def _members(envs: EnvsWorld) -> dict[str, Any]:
         "functions": np.array(_functions(), np.uint64),
         **dict(zip(("body", "other", "target"), bodies, strict=True)),
         "dt": base.dt,
+        "timestep": float(model.opt.timestep),
         "total_mass": float(model.body_mass.sum()),
         "reset_noise_scale": number("reset_noise_scale"),
         "healthy_reward": number("healthy_reward"),
@@ -250,10 +249,10 @@ def _members(envs: EnvsWorld) -> dict[str, Any]:
         "angle_high": angle[1],
         "forward_reward_weight": number("forward_reward_weight"),
         "ctrl_cost_weight": number("ctrl_cost_weight") or number("reward_control_weight"),
-        "contact_cost_weight": number("contact_cost_weight"),
+        "contact_cost_weight": number("contact_cost_weight") or number("impact_cost_weight"),
         "force_low": force[0],
         "force_high": force[1],
-        "cost_high": bounds("contact_cost")[1],
+        "cost_high": min(bounds("contact_cost")[1], bounds("impact_cost")[1]),
         "near_weight": number("reward_near_weight"),
         "dist_weight": number("reward_dist_weight"),
         "init_qpos": base.init_qpos,

@@ -60,7 +60,7 @@ static int read_shared(sf_call *call, mujoco_call *in, sf_mujoco *w) {
                    INT(*w, pieces, 1, 64), INT(*w, fused, 0, 1)) &&
            sf_read(call, INPUT(*in, functions, SF_U64, 6), INT(*w, body, 0, w->nbody - 1), INT(*w, other, 0, w->nbody - 1),
                    INT(*w, target, 0, w->nbody - 1)) &&
-           sf_read(call, DOUBLE(*w, dt), DOUBLE(*w, total_mass), DOUBLE(*w, reset_noise_scale), DOUBLE(*w, healthy_reward),
+           sf_read(call, DOUBLE(*w, dt), DOUBLE(*w, timestep), DOUBLE(*w, total_mass), DOUBLE(*w, reset_noise_scale), DOUBLE(*w, healthy_reward),
                    DOUBLE(*w, state_limit), DOUBLE(*w, z_low), DOUBLE(*w, z_high), DOUBLE(*w, angle_low), DOUBLE(*w, angle_high),
                    DOUBLE(*w, forward_reward_weight), DOUBLE(*w, ctrl_cost_weight), DOUBLE(*w, contact_cost_weight),
                    DOUBLE(*w, force_low), DOUBLE(*w, force_high), DOUBLE(*w, cost_high), DOUBLE(*w, near_weight),

@@ -1,5 +1,5 @@
 /* The classic-control environments but CartPole (cartpole.c). The numpy versions in envs/builtin are the definition: operations
- * have their order and precision, and this file is built without fused multiply-adds and with the C library's pow. */
+ * have their order and precision, and this file is built without fused multiply-adds and with the digits of the C library's pow. */
 #include "streams.h"
 
 #include <math.h>
@@ -11,6 +11,23 @@
 /* NaN passes through, as it does through numpy's clip. */
 static inline double clip(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 static inline float clipf(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+/* pow(x, 2), digit by digit, in a third of the time. glibc's pow is within 0.54 units in the last place of the exact power. So where
+ * x·x is within 0.45 units of it, no other number can be the result (the two halves of x give the error of x·x exactly). Below a power
+ * of two units are smaller. */
+static double square(double x) {
+#ifdef __GLIBC__
+    const double product = x * x, high = 134217729.0 * x - (134217729.0 * x - x), low = x - high;
+    const double error = high * high - product + 2.0 * high * low + low * low;
+    uint64_t bits;
+    double power_of_two;
+    memcpy(&bits, &product, sizeof bits);
+    bits &= UINT64_C(0x7ff) << 52;
+    memcpy(&power_of_two, &bits, sizeof bits);
+    if (product > 1e-200 && product < 1e200 && product != power_of_two && fabs(error) < 0.45 * 0x1p-52 * power_of_two) return product;
+#endif
+    return pow(x, 2.0);
+}
 
 static void observe_all(const double *state, float *obs, int size) {
     for (int k = 0; k < size; k++) obs[k] = (float)state[k];
@@ -119,7 +136,7 @@ static int pendulum_step(double *state, int64_t choice, const float *action, dou
     double theta_dot = state[1];
     const float torque = clipf(action[0], -2.0f, 2.0f);
     const double upright = floored(theta + PI, 2 * PI) - PI;
-    const double cost = pow(upright, 2.0) + 0.1 * pow(theta_dot, 2.0) + (double)(0.001f * powf(torque, 2.0f));
+    const double cost = square(upright) + 0.1 * square(theta_dot) + (double)(0.001f * powf(torque, 2.0f));
     theta_dot = theta_dot + (15.0 * sin(theta) + (double)(3.0f * torque)) * 0.05;
     theta_dot = clip(theta_dot, -8.0, 8.0);
     state[0] = theta + theta_dot * 0.05;
@@ -146,12 +163,12 @@ static void acrobot_rates(const double *state, double torque, double *rate) {
     const double cos2 = cos(theta2), sin2 = sin(theta2);
     const double d1 = 0.25 + (1.25 + cos2) + 1.0 + 1.0;
     const double d2 = 0.25 + 0.5 * cos2 + 1.0;
-    const double square1 = pow(dtheta1, 2.0), square2 = pow(dtheta2, 2.0);
+    const double square1 = square(dtheta1), square2 = square(dtheta2);
     const double phi2 = 0.5 * 9.8 * cos(theta1 + theta2 - PI / 2);
     const double phi1 =
         -0.5 * square2 * sin2 - dtheta2 * dtheta1 * sin2 + (0.5 + 1.0) * 9.8 * cos(theta1 - PI / 2) + phi2;
     const double pull = torque + d2 / d1 * phi1 - 0.5 * square1 * sin2 - phi2;
-    const double ddtheta2 = pull / (1.25 - pow(d2, 2.0) / d1);
+    const double ddtheta2 = pull / (1.25 - square(d2) / d1);
     rate[0] = dtheta1;
     rate[1] = dtheta2;
     rate[2] = -(d2 * ddtheta2 + phi1) / d1;

@@ -136,6 +136,15 @@ static int judge_humanoid(const sf_simulation *s, const float *action, double ve
     return !healthy;
 }
 
+static int judge_standup(const sf_simulation *s, const float *action, double velocity, double *reward) {
+    (void)action, (void)velocity;
+    const sf_mujoco *w = s->shared;
+    const double control = w->ctrl_cost_weight * squares(s->array[SF_CTRL], w->nu, -INFINITY, INFINITY);
+    const double contact = w->contact_cost_weight * squares(s->array[SF_CFRC_EXT], 6 * w->nbody, -INFINITY, INFINITY);
+    *reward = s->array[SF_QPOS][2] / w->timestep - control - CLIP(contact, -INFINITY, w->cost_high) + 1.0;
+    return 0;
+}
+
 static int judge_reacher(const sf_simulation *s, const float *action, double velocity, double *reward) {
     (void)velocity;
     const sf_mujoco *w = s->shared;
@@ -174,6 +183,7 @@ const sf_task sf_tasks[] = {{"HalfCheetah-v5", normal_noise, joint_x, judge_run}
                             {"Walker2d-v5", uniform_noise, joint_x, judge_walk},
                             {"Ant-v5", normal_noise, body_x, judge_ant},
                             {"Humanoid-v5", uniform_noise, mass_center_x, judge_humanoid},
+                            {"HumanoidStandup-v5", uniform_noise, NULL, judge_standup},
                             {"Reacher-v5", reacher_noise, NULL, judge_reacher},
                             {"Pusher-v5", pusher_noise, NULL, judge_pusher},
                             {"InvertedPendulum-v5", uniform_noise, NULL, judge_pendulum},

@@ -43,7 +43,7 @@ typedef struct sf_mujoco {
     int fused;       /* numpy's dot product rounds once per term */
     int body, other; /* the bodies that the reward is about */
     int target;
-    double dt, total_mass, reset_noise_scale, healthy_reward, state_limit, z_low, z_high, angle_low, angle_high;
+    double dt, timestep, total_mass, reset_noise_scale, healthy_reward, state_limit, z_low, z_high, angle_low, angle_high;
     double forward_reward_weight, ctrl_cost_weight, contact_cost_weight, force_low, force_high, cost_high;
     double near_weight, dist_weight;
     const double *init_qpos, *init_qvel, *body_mass; /* [nq], [nv], [nbody] */

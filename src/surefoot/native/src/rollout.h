@@ -37,7 +37,7 @@ typedef struct {
     double *ended;    /* [T · N][4]: stream, return, length, truncated */
     int64_t episodes; /* rows of `ended` that were written */
     int64_t bad_step; /* the step that held a non-finite number, or -1 */
-    double seconds;   /* spent in the environment */
+    double seconds;   /* spent in the environment, estimated from some of its steps */
     int deterministic; /* for an evaluation: most likely actions, and no values */
 } sf_collection;
 

@@ -6,6 +6,7 @@ observation, which an untrained policy gives; a policy that became deterministic
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -122,6 +123,7 @@ def _drops_out(obs: np.ndarray, follows: np.ndarray) -> np.ndarray:
 
 def _effects(rows: StepFeatures) -> dict[str, float]:
     """Return how well the next observation is explained, and what actions, now or some steps ago, contribute to it."""
+    rows = _recent(rows)
     follows = rows.follows
     if not len(rows.moving) or follows.sum() < FEWEST:
         return {}
@@ -178,7 +180,21 @@ def _steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
     return together
 
 
+def _recent(rows: StepFeatures) -> StepFeatures:
+    """Return the last `ROWS` steps of a window that was extended until episodes ended; regressions need no more."""
+    steps, streams = rows.reward.shape
+    count = max(64, ROWS // streams)
+    if steps <= count:
+        return rows
+    recent = copy.copy(rows)
+    for name, x in vars(rows).items():
+        if isinstance(x, np.ndarray) and x.ndim >= 2 and len(x) in (steps, steps - 1):
+            setattr(recent, name, x[steps - count :])
+    return recent
+
+
 def _rewards(rows: StepFeatures) -> dict[str, float]:
+    rows = _recent(rows)
     reward, stats = rows.reward, dict[str, float]()
     scale = float(np.abs(reward).sum())
     if scale > 0.0 and rows.ended.any():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from surefoot.data.rollout import Rollout
 
@@ -92,26 +93,44 @@ def _action_columns(
 
 
 def residuals(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the residual sum of squares of each target, and the number of parameters of the regression."""
-    # A small ridge: constant or repeated columns must not make the system singular.
-    gram = features.T @ features + 1e-6 * len(features) * np.eye(features.shape[1])
-    fitted = features @ np.linalg.solve(gram, features.T @ targets)
-    return ((targets - fitted) ** 2).sum(0), features.shape[1]
+    """Return the residual sum of squares of each target, and the number of parameters of the regression.
+
+    The features include a constant, so that targets may be centred.
+    """
+    gram, products, squares = _moments(features, targets)
+    return _unexplained(gram, products, squares, len(features)), features.shape[1]
 
 
 def explained(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the adjusted R² of each target."""
-    left, parameters = residuals(features, targets)
-    total = ((targets - targets.mean(0)) ** 2).sum(0)
-    n = len(targets)
-    return 1.0 - (left / max(1, n - parameters)) / np.maximum(total / max(1, n - 1), 1e-300)
+    gram, products, squares = _moments(features, targets)
+    left, n = _unexplained(gram, products, squares, len(features)), len(targets)
+    return 1.0 - (left / max(1, n - features.shape[1])) / np.maximum(squares / max(1, n - 1), 1e-300)
 
 
 def gained(base: np.ndarray, more: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the share of what `base` leaves unexplained that `more` explains, adjusted for the number of columns."""
-    before, few = residuals(base, targets)
-    after, many = residuals(np.concatenate([base, more], axis=1), targets)
-    n = len(targets)
+    n, few, many = len(targets), base.shape[1], base.shape[1] + more.shape[1]
+    gram, products, squares = _moments(np.concatenate([base, more], axis=1), targets)
+    before = _unexplained(gram[:few, :few], products[:few], squares, n)
+    after = _unexplained(gram, products, squares, n)
     # A target that `base` explains to rounding has nothing left to explain.
     negligible = before < 1e-9 * np.maximum((targets**2).sum(0), 1e-300)
     return np.where(negligible, 0.0, 1.0 - (after / max(1, n - many)) / np.maximum(before / max(1, n - few), 1e-300))
+
+
+def _moments(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return FᵀF, FᵀY and the diagonal of YᵀY, for centred targets Y: all that a regression needs of the rows."""
+    centred = targets - targets.mean(0)
+    # By torch: a run has set its number of threads. numpy's would take every core and wait for them.
+    rows, goals = torch.from_numpy(features), torch.from_numpy(centred)
+    return (rows.T @ rows).numpy(), (rows.T @ goals).numpy(), np.einsum("ij,ij->j", centred, centred)
+
+
+def _unexplained(gram: np.ndarray, products: np.ndarray, squares: np.ndarray, rows: int) -> np.ndarray:
+    """Return ‖Y - FB‖² = YᵀY - Bᵀ(FᵀY + λB) where (FᵀF + λ) B = FᵀY, without the rows."""
+    # A small ridge: constant or repeated columns must not make the system singular.
+    ridge = 1e-6 * rows
+    system = torch.from_numpy(gram + ridge * np.eye(len(gram)))
+    solution = torch.linalg.solve_ex(system, torch.from_numpy(products)).result.numpy()
+    return np.maximum(squares - np.einsum("ij,ij->j", solution, products + ridge * solution), 0.0)

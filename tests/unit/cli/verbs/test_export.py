@@ -35,6 +35,19 @@ def test_json_prints_the_contract(runs, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "contract.json").read_text())
 
 
+def test_an_export_is_read_back(runs, tmp_path, capsys):
+    assert main(["export", "swing", "--runs", str(runs), "-o", str(tmp_path)]) == 0
+    contract = json.loads((tmp_path / "contract.json").read_text())
+    capsys.readouterr()
+    assert main(["export", "--check", str(tmp_path)]) == 0
+    assert f"SHA-256 {contract['model']['sha256']}\n" in capsys.readouterr().out
+    assert main(["export", str(tmp_path), "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examples"] == 3
+    (tmp_path / "model.onnx").write_bytes(b"")
+    assert main(["export", "--check", str(tmp_path)]) == 2
+    assert "is not the model of the contract: it has 0 bytes" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
 def test_a_run_is_exported_to_a_header(runs, tmp_path, capsys):
     assert main(["export", "swing", "--runs", str(runs), "--to", "c", "-o", str(tmp_path / "swing.h")]) == 0
