@@ -26,6 +26,8 @@ WIDGETS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("FloatConstant", "IntConstant", "StringConstant"), ("value",)),
     "PrintValue": ("prefix",),
 }
+# Ports that DNNE called otherwise in its first workflows.
+PORTS = {"network_output": "policy_output"}
 # Of LiteGraph: never, and bypass.
 MODES = {2: "mute", 4: "bypass"}
 NOTES = ("Note", "MarkdownNote")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.compat.dnne import register
-from surefoot.compat.dnne.drawing import MODES, NOTES, WIDGETS, pair_of, put_first_values_first, remove_reroutes
+from surefoot.compat.dnne.drawing import MODES, NOTES, PORTS, WIDGETS, pair_of, put_first_values_first, remove_reroutes
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.import_.program import Imported
@@ -51,6 +51,10 @@ def is_workflow(data: Mapping[str, Any]) -> bool:
     return isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)
 
 
+def _type_of(entry: Any) -> str:
+    return str((as_mapping(entry) or {}).get("type"))
+
+
 class _Workflow:
     def __init__(self, workflow: Mapping[str, Any]) -> None:
         self.workflow, self.graph, self.notes = workflow, Graph("workflow"), list[str]()
@@ -65,6 +69,12 @@ class _Workflow:
         if len(nodes) > MOST_NODES or len(links) > MOST_EDGES:
             raise GraphError(
                 f"{len(nodes):,} nodes and {len(links):,} links are too many; at most {MOST_NODES:,} and {MOST_EDGES:,}"
+            )
+        unknown = sorted({type for type in map(_type_of, nodes) if type not in NOTES and REGISTRY.find(type) is None})
+        if len(unknown) > 1:
+            names = ", ".join(repr(each[:40]) for each in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+            raise GraphError(
+                f"there are no nodes called {names}; a workflow of DNNE has an IsaacGymEnvNode, a PPOAgentNode and a PPOTrainerNode"
             )
         for each in nodes:
             self._node(each)
@@ -166,6 +176,9 @@ class _Workflow:
         if source not in self.ids or target not in self.ids:
             raise GraphError(f"link {link[0]} joins {source} and {target}; there is no such node")
         a, b = self.ids[source], self.ids[target]
+        if link[5:6] == ["CONTEXT"]:
+            self.notes.append(f"{a}.context → {b}.context is left out; nothing passes through it")
+            return
         ends = self._slot(a, out, 1), self._slot(b, into, 0)
         if any(edge.target == End(b, ends[1]) for edge in self.graph.edges):
             raise GraphError(f"link {link[0]}: {b}.{ends[1]} has two sources")
@@ -176,7 +189,7 @@ class _Workflow:
         declared, names = REGISTRY.get(self.graph.nodes[id].type), self.ports[id][side]
         find = declared.output if side else declared.input
         if 0 <= slot < len(names) and names[slot]:
-            port = find(names[slot])
+            port = find(PORTS.get(names[slot], names[slot]))
             if port is not None:
                 return port.name
             raise GraphError(f"{id}: {declared.name} has no {'output' if side else 'input'} {names[slot][:40]!r}")

@@ -85,6 +85,17 @@ def _widgets_by_name(workflow: dict) -> None:
     workflow["nodes"][0]["widgets_values"] = {"env_name": "Cartpole", "num_envs": 1, "device": "cuda"}
 
 
+def _as_the_first_editor_saved_it(workflow: dict) -> None:
+    """A port of another name, and contexts, which pass through every node of Isaac and carry nothing."""
+    env, _, _, step, action, trainer = workflow["nodes"]
+    action["inputs"][0]["name"] = "network_output"
+    for node in (env, step, action):
+        node["inputs"].append({"name": "context", "type": "CONTEXT"})
+        node["outputs"].append({"name": "context", "type": "CONTEXT"})
+    workflow["links"] += [[90, 1, 2, 4, 3, "CONTEXT"], [91, 4, 5, 5, 1, "CONTEXT"]]
+    trainer["widgets_values"] += [False, "epoch", "10"]
+
+
 def _other_order(workflow: dict) -> None:
     workflow["nodes"].reverse()
     workflow["links"].reverse()
@@ -97,6 +108,7 @@ def _other_order(workflow: dict) -> None:
         (_reroute_of_the_observations, "its ends are connected directly"),
         (_widgets_by_name, "device='cuda' is left out"),
         (_other_order, "becomes surefoot/CartPoleContinuous-v0"),
+        (_as_the_first_editor_saved_it, "env1.context → step4.context is left out"),
         (lambda w: w["nodes"][5].pop("widgets_values"), "agent3: lr=0.0003 is left out"),
         (lambda w: w["nodes"].append({"id": 9, "type": "Note", "widgets_values": ["Read me."]}), "total_steps"),
     ],
@@ -155,6 +167,11 @@ def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
     [
         (lambda w: w["nodes"][0]["widgets_values"].__setitem__(0, "Ant"), "Isaac task 'Ant' needs Isaac Lab"),
         (lambda w: w["nodes"][0].__setitem__("type", "CameraNode"), "no node called 'CameraNode'"),
+        (lambda w: [node.__setitem__("type", "KSampler") for node in w["nodes"]], "no node called 'KSampler'"),
+        (
+            lambda w: w["nodes"].extend([{"id": 8, "type": "PPOConfig"}, {"id": 9, "type": "IsaacGymEnvs"}]),
+            "no nodes called 'IsaacGymEnvs', 'PPOConfig'; a workflow of DNNE has",
+        ),
         (lambda w: w.__setitem__("version", 1.0), "it must be 0.4"),
         (lambda w: w["links"].append([99, 1, 0, 77, 0, "X"]), "there is no such node"),
         (lambda w: w["links"].append([99, 1, 1, 2, 0, "X"]), "two sources"),
