@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.compat.dnne import register
-from surefoot.compat.dnne.drawing import MODES, NOTES, PORTS, WIDGETS, pair_of, put_first_values_first, remove_reroutes
+from surefoot.compat.dnne.drawing import (
+    MODES,
+    NOTES,
+    PORTS,
+    WIDGETS,
+    is_api_format,
+    pair_of,
+    put_first_values_first,
+    remove_reroutes,
+    type_of,
+)
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.import_.program import Imported
@@ -33,6 +43,8 @@ DEFAULTS = {
 # Cartpole is learned on all of 5 seeds after 120,000 steps with 64 copies (with tanh after 500,000) and 390,000 with 512;
 # DNNE runs until it is stopped.
 ENOUGH_STEPS, STEPS_PER_ENV = 500_000, 1_000
+# Largest id of a node + 1: ComfyUI counts from 1, and ids are part of the names here.
+MOST_ID = 2**53
 # Updates per printed line.
 PRINT_EVERY = 100
 
@@ -41,6 +53,10 @@ def from_workflow(text: str) -> Imported:
     """Return the graph of a workflow's JSON text."""
     register()
     workflow = parse_json(text)
+    if is_api_format(workflow):
+        raise GraphError(
+            "this is ComfyUI's API format, without positions; save the workflow itself (Save, not Export API)"
+        )
     if not is_workflow(workflow):
         raise GraphError("this is not a ComfyUI workflow; a workflow has nodes, links and a version")
     return _Workflow(workflow).read()
@@ -48,11 +64,7 @@ def from_workflow(text: str) -> Imported:
 
 def is_workflow(data: Mapping[str, Any]) -> bool:
     """Return whether an object looks like a workflow."""
-    return isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)
-
-
-def _type_of(entry: Any) -> str:
-    return str((as_mapping(entry) or {}).get("type"))
+    return (isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)) or is_api_format(data)
 
 
 class _Workflow:
@@ -70,11 +82,12 @@ class _Workflow:
             raise GraphError(
                 f"{len(nodes):,} nodes and {len(links):,} links are too many; at most {MOST_NODES:,} and {MOST_EDGES:,}"
             )
-        unknown = sorted({type for type in map(_type_of, nodes) if type not in NOTES and REGISTRY.find(type) is None})
+        unknown = sorted({type for type in map(type_of, nodes) if type not in NOTES and REGISTRY.find(type) is None})
         if len(unknown) > 1:
             names = ", ".join(repr(each[:40]) for each in unknown[:8]) + (", …" if len(unknown) > 8 else "")
             raise GraphError(
-                f"there are no nodes called {names}; a workflow of DNNE has an IsaacGymEnvNode, a PPOAgentNode and a PPOTrainerNode"
+                f"there are no nodes called {names}; a workflow of DNNE has an IsaacGymEnvNode, a PPOAgentNode and a "
+                "PPOTrainerNode"
             )
         for each in nodes:
             self._node(each)
@@ -87,8 +100,13 @@ class _Workflow:
     def _node(self, entry: Any) -> None:
         spec = as_mapping(entry)
         number = None if spec is None else spec.get("id")
-        if spec is None or not isinstance(number, int) or isinstance(number, bool) or number in self.ids:
-            raise GraphError(f"a node of the workflow has the id {str(number)[:20]}; ids must be unique integers")
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MOST_ID or number in self.ids:
+            raise GraphError(
+                f"a node of the workflow has the id {str(number)[:20]}; ids must be unique whole numbers from 0 to {MOST_ID - 1:,}"
+            )
+        assert spec is not None
+        if not isinstance(spec.get("mode", 0), int):
+            raise GraphError(f"mode of node {number} is {str(spec['mode'])[:20]}; it must be a number")
         original = str(spec.get("type"))
         if original in NOTES:
             self._comment(number, spec)

@@ -177,7 +177,10 @@ def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
         (lambda w: w["links"].append([99, 1, 1, 2, 0, "X"]), "two sources"),
         (lambda w: w["links"].append("x"), r"must be \[id, from"),
         (lambda w: w["nodes"][5]["inputs"][0].__setitem__("name", "stat"), "no input 'stat'"),
-        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "unique integers"),
+        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "unique whole numbers"),
+        (lambda w: w["nodes"].append({"id": -10, "type": "ORNode"}), "-10; ids must be unique whole numbers from 0"),
+        (lambda w: w["nodes"].append({"id": 10**70, "type": "ORNode"}), "unique whole numbers from 0 to"),
+        (lambda w: w["nodes"][0].__setitem__("mode", {"a": 1}), r"mode of node 1 is \{'a': 1\}; it must be a number"),
         (lambda w: w["nodes"][2]["widgets_values"].extend([1, 2]), "7 widgets, not 9"),
         (lambda w: w.__setitem__("nodes", {}), "not a ComfyUI workflow"),
     ],
@@ -185,6 +188,12 @@ def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
 def test_a_broken_or_foreign_workflow_is_one_clear_error(change, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         from_workflow(changed(change))
+
+
+def test_the_format_of_comfyuis_api_is_named_with_what_to_save_instead() -> None:
+    dnne.register()
+    with pytest.raises(GraphError, match=r"ComfyUI's API format, without positions; save the workflow itself"):
+        from_json_text(json.dumps({"3": {"class_type": "PPOAgentNode", "inputs": {"observations": ["2", 0]}}}))
 
 
 def test_the_names_of_its_nodes_are_known_once_registered_and_are_constructors_here() -> None:
