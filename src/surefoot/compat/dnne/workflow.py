@@ -102,7 +102,8 @@ class _Workflow:
         number = None if spec is None else spec.get("id")
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MOST_ID or number in self.ids:
             raise GraphError(
-                f"a node of the workflow has the id {str(number)[:20]}; ids must be unique whole numbers from 0 to {MOST_ID - 1:,}"
+                f"a node of the workflow has the id {str(number)[:20]}; ids must be unique whole numbers from 0 to "
+                f"{MOST_ID - 1:,}"
             )
         assert spec is not None
         if not isinstance(spec.get("mode", 0), int):
