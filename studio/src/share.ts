@@ -4,6 +4,11 @@ import { ask, enter, get, toast } from "./store";
 import type { Doc } from "./types";
 
 const KEY = "surefoot.graph";
+/** Where ComfyUI puts the workflow of a picture. */
+const COMFY = "workflow\0";
+const MOST_TEXT = 4 * 2 ** 20;
+/** Of a picture, which may be larger than its graph. */
+const MOST_BYTES = 64 * 2 ** 20;
 
 interface Shared {
   svg: string;
@@ -25,8 +30,12 @@ export async function share(kind: "png" | "html" | "json"): Promise<void> {
 
 /** Open the graph of a file: JSON, a program, a workflow, or a page or picture that was shared. */
 export async function openFile(file: File): Promise<void> {
-  const text = file.name.endsWith(".png") ? graphIn(new Uint8Array(await file.arrayBuffer())) : await file.text();
+  const size = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB`;
+  // A larger message would close the connection.
+  if (file.size > MOST_BYTES) return toast(`${file.name} has ${size(file.size)}; a graph has at most ${size(MOST_TEXT)}`, "error");
+  const text = /\.png$/i.test(file.name) ? graphIn(new Uint8Array(await file.arrayBuffer())) : await file.text();
   if (!text) return toast(`${file.name} contains no graph`, "error");
+  if (text.length > MOST_TEXT) return toast(`${file.name} has ${size(text.length)}; a graph has at most ${size(MOST_TEXT)}`, "error");
   const doc = await ask<Doc & { notes: string[] }>("import", { name: file.name.replace(/\.[^.]*$/, ""), text });
   if (!doc) return;
   enter(doc);
@@ -60,6 +69,7 @@ function graphIn(bytes: Uint8Array): string {
   for (let at = 8; at + 12 <= bytes.length; ) {
     const size = view.getUint32(at);
     const body = bytes.subarray(at + 8, at + 8 + size);
+    if (words.decode(bytes.subarray(at + 4, at + 8)) === "tEXt" && words.decode(body.subarray(0, COMFY.length)) === COMFY) return words.decode(body.subarray(COMFY.length));
     if (words.decode(bytes.subarray(at + 4, at + 8)) === "iTXt" && words.decode(body.subarray(0, KEY.length)) === KEY) return words.decode(body.subarray(KEY.length + 5));
     at += size + 12;
   }

@@ -359,9 +359,15 @@ function onMessage(message: Record<string, unknown> & { on: string }): void {
     case "moved":
       moved(message as unknown as { doc: string; moves: Record<string, [number, number] | null>; inside: string; done: number; undone: number; version: number });
       break;
-    case "documents":
-      set({ documents: message.documents as Hello["documents"] });
+    case "documents": {
+      const documents = message.documents as Hello["documents"];
+      set({ documents });
+      if (!s.doc || documents.some((each) => each.name === s.doc?.doc)) break;
+      // Otherwise every change would be refused here, and what is shown would be of no graph.
+      if (s.view === "canvas") toast(`${s.doc.doc} was renamed or moved to the trash in another tab`, "error");
+      set({ doc: null, selected: [], edge: "", view: s.view === "canvas" ? "gallery" : s.view });
       break;
+    }
     case "starting":
       if (s.session?.state !== "starting") set({ session: { doc: message.doc as string, run: "", state: "starting", why: "", error: null, sha256: "", total_ticks: 0, order: [] } });
       break;
@@ -444,6 +450,11 @@ export function begin(): void {
   window.addEventListener("resize", () => {
     if (size() !== before) set({ panels: storedPanels() });
     before = size();
+  });
+  window.addEventListener("beforeunload", (e) => {
+    // Sends what is typed in a field. Changes that wait for the connection would be lost: the browser asks.
+    (document.activeElement as HTMLElement | null)?.blur();
+    if (get().unsent > 0) e.preventDefault();
   });
   window.addEventListener("popstate", () => void follow());
   window.addEventListener("hashchange", () => void follow());

@@ -18,6 +18,9 @@ export function short(x: unknown): string {
   return String(x);
 }
 
+/** Return a number with two digits. */
+export const brief = (x: number): string => (Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5 ? String(Number(x.toPrecision(2))) : short(x));
+
 export const grouped = (x: number | undefined): string => (x === undefined ? "–" : Math.round(x).toLocaleString("en"));
 
 /** Return the number that represents a value in a curve, or null if it has none. */

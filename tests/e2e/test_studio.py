@@ -680,6 +680,22 @@ BEHIND = """() => {
     return Array.from({length: 99}, (_, i) => path.getPointAtLength((length * (i + 1)) / 100).matrixTransform(at)).some(inside)
   }).map(edge => edge.dataset.id)
 }"""
+# Cards and edges of which a part lies outside of the canvas or below its buttons.
+OUTSIDE = """() => {
+  const stage = document.querySelector('.stage').getBoundingClientRect()
+  const buttons = document.querySelector('.react-flow__controls').getBoundingClientRect()
+  const inside = (x, y) => x >= stage.left && x <= stage.right && y >= stage.top && y <= stage.bottom
+    && !(x > buttons.left && x < buttons.right && y > buttons.top && y < buttons.bottom)
+  const cards = [...document.querySelectorAll('.react-flow__node .card')].filter(e => {
+    const b = e.getBoundingClientRect()
+    return ![[b.left, b.top], [b.right, b.top], [b.left, b.bottom], [b.right, b.bottom]].every(([x, y]) => inside(x, y))
+  })
+  const edges = [...document.querySelectorAll('path.react-flow__edge-path')].filter(path => {
+    const [at, length] = [path.getScreenCTM(), path.getTotalLength()]
+    return !Array.from({length: 99}, (_, i) => path.getPointAtLength((length * (i + 1)) / 100).matrixTransform(at)).every(q => inside(q.x, q.y))
+  })
+  return [...cards.map(e => e.dataset.testid), ...edges.map(e => e.closest('.react-flow__edge').dataset.id)]
+}"""
 # Parts of the frame that are cut off, or that lie under something else.
 HIDDEN = """() => [...document.querySelectorAll('.strip button, .clock dl div, .top button, .tabs button')].filter(e => {
   const b = e.getBoundingClientRect()
@@ -709,13 +725,33 @@ def test_a_loop_of_seven_nodes_opens_readable_and_every_window_shows_the_whole_f
     assert page.evaluate("() => window.studio.get().panels") == {"left": 0, "right": 300, "bottom": 236}
     expect(page.locator(".palette")).to_have_count(0)
     page.get_by_role("button", name="node list").click()
-    for width, height in ((1280, 720), (820, 1180), (390, 844)):
+    for width, height, smallest in ((1280, 720, 11.0), (820, 1180, 11.0), (390, 844, 10.0)):
         page.set_viewport_size({"width": width, "height": height})
         page.reload()
         page.locator(".stage[data-placed]").wait_for()
+        assert page.evaluate(SMALLEST) >= smallest, width
+        assert page.evaluate(BEHIND) == [], width
+        if width > 560:  # on a phone the first nodes are shown, large enough to be read
+            assert page.evaluate(OUTSIDE) == [], width
         assert page.evaluate("() => document.documentElement.scrollWidth") == width
         assert page.evaluate(HIDDEN) == [], width
     page.set_viewport_size(WINDOW)
+    # The view follows the canvas, which becomes lower when the drawer opens.
+    page.locator(".react-flow__pane").click(position={"x": 8, "y": 8})
+    before = page.locator(".stage").bounding_box()["height"]
+    page.get_by_role("tab", name="Curves").click()
+    page.wait_for_function("was => document.querySelector('.stage').clientHeight < was - 100", arg=before)
+    page.wait_for_timeout(500)
+    assert page.evaluate(OUTSIDE) == []
+    assert page.evaluate(SMALLEST) >= 11.0
+    page.get_by_role("tab", name="Curves").click()
+    for name in ("hierarchical", "town", "tools"):
+        to_gallery(page)
+        page.get_by_test_id(f"template-{name}").click()
+        page.locator(".stage[data-placed]").wait_for()
+        assert page.evaluate(OUTSIDE) == [], name
+        assert page.evaluate(BEHIND) == [], name
+        assert page.evaluate(SMALLEST) >= 11.0, name
     to_gallery(page)
     page.get_by_test_id("template-multi_env").click()
     page.locator(".stage[data-placed]").wait_for()
@@ -727,7 +763,8 @@ def test_a_loop_of_seven_nodes_opens_readable_and_every_window_shows_the_whole_f
     page.get_by_test_id("node-step").locator(".card-head").click()
     page.keyboard.press("e")
     expect(page.locator(".program .line.here").first).to_be_in_viewport()
-    assert page.evaluate(SMALLEST) >= 10.0
+    expect(page.locator(".program .line.here")).to_contain_text(["[node step]", "step = StepNode()"])
+    assert page.evaluate(SMALLEST) >= 11.0
 
 
 def test_ten_mouse_actions_make_a_running_loop_of_an_empty_canvas(page) -> None:

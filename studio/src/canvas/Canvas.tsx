@@ -7,6 +7,7 @@ import {
   type Edge,
   type EdgeChange,
   type FinalConnectionState,
+  getViewportForBounds,
   MiniMap,
   type Node,
   type NodeChange,
@@ -17,6 +18,7 @@ import {
   SelectionMode,
   useReactFlow,
   useStore,
+  type Viewport,
   ViewportPortal,
 } from "@xyflow/react";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -44,19 +46,33 @@ const MANY = 60;
 const SMALL = 12;
 /** Above this number of nodes edges are curves: finding paths around the cards would take too long. */
 const ROUTED = 80;
-/** Edges that turn beside and below the cards need some space, too. */
-const FIT = { padding: { top: "14px", right: "36px", bottom: "34px", left: "44px" }, maxZoom: 1 } as const;
+/** Space around what is fitted to the canvas. */
+const LEAST_ZOOM = 0.1;
+const PADDING = "14px";
+/** On a phone a loop opens at this zoom, at which it can be read, and the first nodes are shown. */
+const LEAST_ZOOM_ON_A_PHONE = 0.56;
+const PHONE = 560;
 const KEYS = ["Shift", "Meta", "Control"];
 const PRO = { hideAttribution: false };
 const MAP = { width: 150, height: 96 };
 const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)";
+
+// Text of the cards in pixels, the least that it has on the screen, and how much larger it may become within its rows.
+const CARD_TEXT = 13.5;
+const LEAST_TEXT = 11.05;
+const LARGEST_SCALE = 1.4;
+
+/** Return the scale of the text on the cards at a zoom: it shrinks less than the cards, to stay readable. In few steps, each of
+ * which lays out all cards. */
+const textScale = (zoom: number): number => Math.min(LARGEST_SCALE, Math.max(1, Math.ceil((10 * LEAST_TEXT) / (CARD_TEXT * zoom) - 0.001) / 10));
 
 const Around = memo(function Around({ far, map, heavy }: { far: boolean; map: boolean; heavy: boolean }) {
   return (
     <>
       {!far && <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />}
       {map && <MiniMap pannable zoomable className={heavy ? "heavy" : ""} style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />}
-      <Controls showInteractive={false} />
+      {/* Where the last row of a graph leaves room most often. */}
+      <Controls showInteractive={false} position="bottom-right" orientation="horizontal" className={map ? "beside-map" : ""} />
     </>
   );
 });
@@ -219,15 +235,17 @@ function openMenu(e: React.MouseEvent | MouseEvent, node: string, edge: string, 
   set({ menu: { x: e.clientX, y: e.clientY, node, edge, at: flow.screenToFlowPosition({ x: e.clientX, y: e.clientY }) } });
 }
 
+const tall = ({ inputs, outputs, params, trouble }: CardData): number => cardHeight(inputs.length, outputs.length, params.length) + trouble;
+
 /** Return the paths of all edges around the cards. */
 function pathsOf(cards: Node[], edges: GraphEdge[]): ReturnType<typeof routes> {
   const boxes: Box[] = [];
   const ends = new Map<string, [number, number]>();
   for (const { id, position, data } of cards) {
-    const { inputs, outputs, params, trouble, type } = data as CardData;
+    const { inputs, outputs, type } = data as CardData;
     // Somebody led the edge there by hand: its two halves are plain curves.
     if (type === "Reroute") continue;
-    boxes.push({ id, x: position.x, y: position.y, width: WIDTH, height: cardHeight(inputs.length, outputs.length, params.length) + trouble });
+    boxes.push({ id, x: position.x, y: position.y, width: WIDTH, height: tall(data as CardData) });
     inputs.forEach((port, n) => ends.set(`i${id}.${port.name}`, [position.x + edgeOf("in"), position.y + rowOf(n)]));
     outputs.forEach((port, n) => ends.set(`o${id}.${port.name}`, [position.x + edgeOf("out"), position.y + rowOf(inputs.length + n)]));
   }
@@ -257,6 +275,10 @@ function Flow() {
   const stable = useRef(small);
   if (!zooming) stable.current = small;
   const far = count > MANY ? stable.current : small;
+  const scale = useStore((s) => textScale(s.transform[2]));
+  const shownScale = useRef(scale);
+  if (!zooming || count <= MANY) shownScale.current = scale;
+  const style = useMemo(() => ({ "--read": shownScale.current }) as React.CSSProperties, [shownScale.current]);
   const [nodes, setNodes] = useState<Node[]>([]);
   const [fit, setFit] = useState<Fits | null>(null);
   const from = useRef("");
@@ -300,9 +322,9 @@ function Flow() {
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
         trouble: 0,
       };
-      // The message takes about 26 characters per line.
+      // A line takes about 24 characters, fewer in larger text.
       const message = data.findings.find((f) => f.level === "error")?.message ?? "";
-      data.trouble = message ? 11 + 17 * Math.ceil(Math.min(message.length, TROUBLE) / 24) : 0;
+      data.trouble = message ? 11 + 17 * LARGEST_SCALE * Math.ceil((Math.min(message.length, TROUBLE) / 24) * LARGEST_SCALE) : 0;
       const [x, y] = places[id] ?? [0, 0];
       if (node.type === "Reroute") {
         const handle = (kind: "target" | "source") => ({ id: "value", type: kind, position: kind === "target" ? Position.Left : Position.Right, x: kind === "target" ? 0 : REROUTE - 1, y: REROUTE / 2, width: 1, height: 1 });
@@ -330,10 +352,16 @@ function Flow() {
     });
   }, [cards, comments]);
 
+  const drawn = useRef<Box[]>([]);
   const edges = useMemo<Edge[]>(() => {
     if (!graph) return [];
     const check = checkOf({ ...get(), doc, inside });
     const paths = count <= ROUTED ? pathsOf(cards, graph.edges) : null;
+    drawn.current = [
+      ...cards.map(({ id, position, data }) => ({ id, ...position, width: WIDTH, height: tall(data as CardData) })),
+      ...Object.entries(graph.frames ?? {}).map(([id, { at, size }]) => ({ id, x: at[0], y: at[1], width: size[0], height: size[1] })),
+      ...[...(paths?.values() ?? [])].flatMap(({ id, points }) => points.map(([x, y]) => ({ id, x, y, width: 0, height: 0 }))),
+    ];
     return graph.edges.map((edge) => {
       const [source, sourceHandle] = endsOf(edge.from);
       const [target, targetHandle] = endsOf(edge.to);
@@ -403,21 +431,53 @@ function Flow() {
   }, [watch, graph, on, chosenEdge, inside]);
   useEffect(() => () => void ask("watch", { ends: [] }), []);
 
+  // The view follows the graph and the size of the canvas until a person moves it.
+  const moved = useRef(false);
+  const fittedView = useRef<Viewport>({ x: 0, y: 0, zoom: 1 });
+  const fitAll = useCallback(
+    async (duration: number): Promise<void> => {
+      const stage = document.querySelector(".stage")?.getBoundingClientRect();
+      const boxes = drawn.current;
+      moved.current = false;
+      if (!stage || stage.width < 10 || boxes.length === 0) return;
+      const [left, top] = [Math.min(...boxes.map((b) => b.x)), Math.min(...boxes.map((b) => b.y))];
+      const bounds = { x: left, y: top, width: Math.max(...boxes.map((b) => b.x + b.width)) - left, height: Math.max(...boxes.map((b) => b.y + b.height)) - top };
+      const whole = getViewportForBounds(bounds, stage.width, stage.height, LEAST_ZOOM, 1, PADDING);
+      const zoom = Math.max(whole.zoom, innerWidth <= PHONE ? LEAST_ZOOM_ON_A_PHONE : 0);
+      fittedView.current = zoom > whole.zoom ? { x: 14 - left * zoom, y: 14 - top * zoom, zoom } : whole;
+      await flow.setViewport(fittedView.current, { duration });
+    },
+    [flow],
+  );
   useEffect(() => {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const again = () => void flow.fitView({ ...FIT, duration: still ? 0 : 200 });
+    const again = () => void fitAll(still ? 0 : 200);
     window.addEventListener("studio:fit", again);
-    return () => window.removeEventListener("studio:fit", again);
-  }, [flow]);
+    const stage = document.querySelector(".stage");
+    let soon = 0;
+    let size = "";
+    const resized = new ResizeObserver(() => {
+      const now = `${stage?.clientWidth} ${stage?.clientHeight}`;
+      clearTimeout(soon);
+      if (size && now !== size && !moved.current) soon = window.setTimeout(() => moved.current || void fitAll(0), 60);
+      size = now;
+    });
+    if (stage) resized.observe(stage);
+    return () => {
+      clearTimeout(soon);
+      resized.disconnect();
+      window.removeEventListener("studio:fit", again);
+    };
+  }, [fitAll]);
   useEffect(() => {
     const stage = document.querySelector<HTMLElement>(".stage");
     delete stage?.dataset.placed;
     const placed = () => {
       if (stage) stage.dataset.placed = "";
     };
-    const soon = setTimeout(() => void flow.fitView(FIT).then(placed), 120);
+    const soon = setTimeout(() => void fitAll(0).then(placed), 120);
     return () => clearTimeout(soon);
-  }, [doc?.doc, inside, flow, code, panels.left === 0, panels.right === 0]);
+  }, [doc?.doc, inside, fitAll, code, panels.left === 0, panels.right === 0]);
 
   // After a dialog has closed, return keyboard focus to the selected node.
   useEffect(() => {
@@ -490,6 +550,11 @@ function Flow() {
         document.querySelector(".stage")?.classList.add("moving");
         setZooming(true);
       },
+      // A click on the canvas is a move, too: to the same place.
+      onMove: (e: unknown, { x, y, zoom }: Viewport) => {
+        const { x: left, y: top, zoom: fitted } = fittedView.current;
+        if (e && Math.abs(x - left) + Math.abs(y - top) + 1000 * Math.abs(zoom - fitted) > 1) moved.current = true;
+      },
       onMoveEnd: () => {
         document.querySelector(".stage")?.classList.remove("moving");
         setZooming(false);
@@ -521,10 +586,10 @@ function Flow() {
       colorMode={theme}
       deleteKeyCode={null}
       elevateNodesOnSelect={false}
-      minZoom={0.1}
+      minZoom={LEAST_ZOOM}
       maxZoom={2.5}
-      fitView
-      fitViewOptions={FIT}
+      onInit={() => void fitAll(0)}
+      style={style}
       // Zoomed out, all cards are mounted: they are simple, and mounting those that come into view would stop the motion.
       onlyRenderVisibleElements={many && !far}
       multiSelectionKeyCode={KEYS}

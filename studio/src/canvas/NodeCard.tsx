@@ -4,7 +4,7 @@ import { CATEGORY, colourOf } from "../ports";
 import { flatId, openDrawer, useStudio } from "../store";
 import type { CheckFinding, Port } from "../types";
 import { Spark } from "../panels/Spark";
-import { level, shapeOf, short } from "../words";
+import { brief, level, shapeOf, short } from "../words";
 import { FACTS } from "./layout";
 
 export interface CardData extends Record<string, unknown> {
@@ -29,11 +29,12 @@ export interface CardData extends Record<string, unknown> {
 /** Characters of a message that a card shows. */
 export const TROUBLE = 110;
 
-/** Beside a port name of this length there is only room for the number. */
-const LONG = 14;
+/** Beside a port name of this length there is only room for the number, beside one of the other for two digits of it. */
+const LONG = 11;
+const LONGEST = 14;
 
 /** Current value of an output, beside its port: a label on the edge would cover other nodes. */
-function Live({ end, spark }: { end: string; spark: boolean }) {
+function Live({ end, name }: { end: string; name: string }) {
   const summary = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
   if (!summary) return null;
@@ -41,8 +42,8 @@ function Live({ end, spark }: { end: string; spark: boolean }) {
   const shape = shapeOf(summary);
   return (
     <span className="live" data-testid={`live-${end}`} title={shape}>
-      {spark && ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
-      {now !== null && <b>{short(now)}</b>}
+      {name.length < LONG && ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
+      {now !== null && <b>{name.length < LONGEST ? short(now) : brief(now)}</b>}
     </span>
   );
 }
@@ -57,7 +58,7 @@ function PortRow({ port, side, wired, end = "" }: { port: Port; side: "in" | "ou
         position={side === "in" ? Position.Left : Position.Right}
         style={{ background: wired || side === "out" ? colourOf(port.type.kind) : "var(--panel)", borderColor: colourOf(port.type.kind) }}
       />
-      {end && <Live end={end} spark={port.name.length < LONG} />}
+      {end && <Live end={end} name={port.name} />}
       <span>{port.name}</span>
     </div>
   );

@@ -24,7 +24,7 @@ function Line({ x1, y1, x2, y2, data, chosen }: { x1: number; y1: number; x2: nu
 export const FarLine = memo(Line, (a, b) => a.x1 === b.x1 && a.y1 === b.y1 && a.x2 === b.x2 && a.y2 === b.y2 && a.data === b.data && a.chosen === b.chosen);
 
 /** Scale of edge labels: they shrink less than the graph, to stay readable. */
-const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.round(3.3 / zoom) / 4));
+const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.ceil(3.2 / zoom) / 4));
 
 function Live({ end, x, y }: { end: string; x: number; y: number }) {
   const size = useStore((s) => readable(s.transform[2]));

@@ -25,6 +25,8 @@ export interface Route extends Ends {
   /** Where a label may be placed. */
   x: number;
   y: number;
+  /** Points between which it runs: the view must show all of them. */
+  points: Point[];
 }
 
 type Point = [number, number];
@@ -56,13 +58,13 @@ export function routes(edges: Ends[], boxes: Box[]): Map<string, Route> {
     if (edge.x2 > edge.x1 + 30 && !curve.samples.some((p) => hits(p, boxes, edge))) {
       // From the middle to the ends.
       const places = [...curve.samples].sort((a, b) => Math.abs(a[0] - curve.middle[0]) + Math.abs(a[1] - curve.middle[1]) - Math.abs(b[0] - curve.middle[0]) - Math.abs(b[1] - curve.middle[1]));
-      result.set(edge.id, { ...edge, path: curve.path, x: curve.middle[0], y: curve.middle[1] });
+      result.set(edge.id, { ...edge, path: curve.path, x: curve.middle[0], y: curve.middle[1], points: curve.samples });
       free.push([edge, places]);
       continue;
     }
     const points = straight(edge, boxes, bands, [laneOf(edge.x1, key), laneOf(edge.x2, key)], used);
     const places = placesOf(points);
-    result.set(edge.id, { ...edge, path: rounded(points), x: places[0]?.[0] ?? edge.x1, y: places[0]?.[1] ?? edge.y1 });
+    result.set(edge.id, { ...edge, path: rounded(points), x: places[0]?.[0] ?? edge.x1, y: places[0]?.[1] ?? edge.y1, points });
     bent.push([edge, places]);
   }
   // A curve has more places for its label than straight segments have, so it comes later.

@@ -15,6 +15,20 @@ function inText(lines: string[]): boolean[] {
   });
 }
 
+/** Return the node that each line belongs to: a comment names the node of the lines below it, up to the next one or an empty line. */
+function ownersOf(lines: string[]): string[] {
+  let owner = "";
+  let indent = 0;
+  return lines.map((line) => {
+    const named = MARK.exec(line)?.[1] ?? "";
+    const text = line.trimStart();
+    const depth = line.length - text.length;
+    if (named && text.startsWith("#")) [owner, indent] = [named, depth];
+    else if (!text || depth < indent) owner = "";
+    return owner || named;
+  });
+}
+
 function coloured(line: string): React.ReactNode[] {
   const parts: React.ReactNode[] = [];
   let at = 0;
@@ -35,6 +49,7 @@ function coloured(line: string): React.ReactNode[] {
 export function Program({ text, chosen, onPick }: { text: string; chosen?: string; onPick?: (id: string) => void }) {
   const lines = useMemo(() => text.split("\n"), [text]);
   const texts = useMemo(() => inText(lines), [lines]);
+  const owners = useMemo(() => ownersOf(lines), [lines]);
   const first = useRef<HTMLDivElement>(null);
   useEffect(() => {
     first.current?.scrollIntoView({ block: "center" });
@@ -43,7 +58,7 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
   return (
     <pre className="program" role="region" tabIndex={0} aria-label="exported program">
       {lines.map((line, i) => {
-        const node = MARK.exec(line)?.[1];
+        const node = owners[i];
         const current = !!chosen && node === chosen;
         const ref = current && !met ? first : undefined;
         if (current) met = true;

@@ -13,6 +13,9 @@ const TABS: [Tab, string][] = [
   ["history", "History"],
 ];
 
+/** Characters of an error beside the buttons; the node shows it, too, but may be outside of the canvas. */
+const MOST_MESSAGE = 200;
+
 export function Strip() {
   const session = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.session : null));
   const elsewhere = useStudio((s) => (s.session && s.session.doc !== s.doc?.doc && ["running", "paused"].includes(s.session.state) ? s.session : null));
@@ -43,7 +46,7 @@ export function Strip() {
       <span className={`state ${session?.state ?? ""}`} data-testid="state">
         {elsewhere ? `${elsewhere.doc} is ${elsewhere.state}` : (session?.state ?? "not running")}
         {session?.why ? `: ${session.why}` : ""}
-        {session?.error && !session.error.node ? `: ${session.error.message}` : ""}
+        {session?.error ? `: ${session.error.message.length > MOST_MESSAGE ? `${session.error.message.slice(0, MOST_MESSAGE)}…` : session.error.message}` : ""}
         {waiting ? `, ${waiting} more run${waiting > 1 ? "s" : ""}` : ""}
       </span>
       <div className="clock">

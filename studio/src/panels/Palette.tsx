@@ -12,6 +12,11 @@ export function matchingKinds(kinds: Record<string, Kind>, words: string): Kind[
     .sort((a, b) => score(a) - score(b) || a.name.localeCompare(b.name));
 }
 
+/** Return a name that may wrap between its words. */
+function humps(name: string): React.ReactNode[] {
+  return name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((word, n) => (n ? [<wbr key={n} />, word] : [word]));
+}
+
 export function Palette() {
   const kinds = useStudio((s) => s.kinds);
   const saved = useStudio((s) => s.savedNodes);
@@ -49,7 +54,7 @@ export function Palette() {
             <h3>{category}</h3>
             {list.map((kind) => (
               <button type="button" key={kind.name} className="kind" style={{ "--accent": CATEGORY[category] ?? "var(--c-any)" } as React.CSSProperties} title={`${kind.summary}${kind.calls ? `\nCalls ${kind.calls}.` : ""}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-node", kind.name)} onClick={() => void addNode(kind.name)}>
-                <b>{kind.name.replace(/Node$/, "")}</b>
+                <b>{humps(kind.name.replace(/Node$/, ""))}</b>
                 <small>{kind.summary}</small>
               </button>
             ))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from surefoot.data.kinds import as_list, as_mapping
@@ -26,6 +26,8 @@ WIDGETS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("FloatConstant", "IntConstant", "StringConstant"), ("value",)),
     "PrintValue": ("prefix",),
 }
+# Ports that DNNE called otherwise in its first workflows.
+PORTS = {"network_output": "policy_output"}
 # Of LiteGraph: never, and bypass.
 MODES = {2: "mute", 4: "bypass"}
 NOTES = ("Note", "MarkdownNote")
@@ -59,6 +61,16 @@ def put_first_values_first(graph: Graph) -> Iterator[str]:
             sources: dict[End, End] = {old.target: new.source for old, new in zip(edges, ordered, strict=True)}
             graph.edges = [Edge(sources.get(edge.target, edge.source), edge.target) for edge in graph.edges]
             yield f"{id}: {ordered[0].source} is the first value; the inputs are in another order"
+
+
+def is_api_format(content: Mapping[str, Any]) -> bool:
+    """Return whether an object looks like a prompt of ComfyUI's API: nodes by number, without positions."""
+    return bool(content) and all("class_type" in (as_mapping(each) or ()) for each in content.values())
+
+
+def type_of(entry: Any) -> str:
+    """Return the type of a node of a workflow."""
+    return str((as_mapping(entry) or {}).get("type"))
 
 
 def pair_of(content: Any) -> tuple[float, float] | None:

@@ -6,15 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.compat.dnne import register
-from surefoot.compat.dnne.drawing import MODES, NOTES, WIDGETS, pair_of, put_first_values_first, remove_reroutes
+from surefoot.compat.dnne.completion import complete
+from surefoot.compat.dnne.drawing import (
+    MODES,
+    NOTES,
+    PORTS,
+    WIDGETS,
+    is_api_format,
+    pair_of,
+    put_first_values_first,
+    remove_reroutes,
+    type_of,
+)
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.import_.program import Imported
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.model import NAME, Edge, End, Graph, GraphComment, Node, make_node
+from surefoot.graph.spec.model import NAME, Edge, End, Graph, GraphComment, Node
 from surefoot.graph.spec.params import read_params
 from surefoot.graph.spec.text import MOST_EDGES, MOST_NODES, MOST_TEXT, parse_json
-from surefoot.graph.wiring import LATER, READY
 
 _DROPPED = {
     "IsaacGymEnvNode": {"isaac_gym_path", "isaac_gym_envs_path", "headless", "device", "physics_engine"},
@@ -28,19 +38,18 @@ DEFAULTS = {
     "IsaacGymEnvNode": {"num_envs": 64},
     "PPOTrainerNode": {"rollout_steps": 16, "epochs": 4, "minibatch_size": 32},
 }
-
-
-# Cartpole is learned on all of 5 seeds after 120,000 steps with 64 copies (with tanh after 500,000) and 390,000 with 512;
-# DNNE runs until it is stopped.
-ENOUGH_STEPS, STEPS_PER_ENV = 500_000, 1_000
-# Updates per printed line.
-PRINT_EVERY = 100
+# Largest id of a node + 1: ComfyUI counts from 1, and ids are part of the names here.
+MOST_ID = 2**53
 
 
 def from_workflow(text: str) -> Imported:
     """Return the graph of a workflow's JSON text."""
     register()
     workflow = parse_json(text)
+    if is_api_format(workflow):
+        raise GraphError(
+            "this is ComfyUI's API format, without positions; save the workflow itself (Save, not Export API)"
+        )
     if not is_workflow(workflow):
         raise GraphError("this is not a ComfyUI workflow; a workflow has nodes, links and a version")
     return _Workflow(workflow).read()
@@ -48,7 +57,7 @@ def from_workflow(text: str) -> Imported:
 
 def is_workflow(data: Mapping[str, Any]) -> bool:
     """Return whether an object looks like a workflow."""
-    return isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)
+    return (isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)) or is_api_format(data)
 
 
 class _Workflow:
@@ -66,19 +75,31 @@ class _Workflow:
             raise GraphError(
                 f"{len(nodes):,} nodes and {len(links):,} links are too many; at most {MOST_NODES:,} and {MOST_EDGES:,}"
             )
+        unknown = sorted({type for type in map(type_of, nodes) if type not in NOTES and REGISTRY.find(type) is None})
+        if len(unknown) > 1:
+            names = ", ".join(repr(each[:40]) for each in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+            raise GraphError(
+                f"there are no nodes called {names}; a workflow of DNNE has an IsaacGymEnvNode, a PPOAgentNode and a "
+                "PPOTrainerNode"
+            )
         for each in nodes:
             self._node(each)
         for each in links:
             self._link(each)
         self.notes += [*remove_reroutes(self.graph), *put_first_values_first(self.graph)]
-        self._complete()
-        return Imported(self.graph, self.notes)
+        return Imported(self.graph, [*self.notes, *complete(self.graph)])
 
     def _node(self, entry: Any) -> None:
         spec = as_mapping(entry)
         number = None if spec is None else spec.get("id")
-        if spec is None or not isinstance(number, int) or isinstance(number, bool) or number in self.ids:
-            raise GraphError(f"a node of the workflow has the id {str(number)[:20]}; ids must be unique integers")
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MOST_ID or number in self.ids:
+            raise GraphError(
+                f"a node of the workflow has the id {str(number)[:20]}; ids must be unique whole numbers from 0 to "
+                f"{MOST_ID - 1:,}"
+            )
+        assert spec is not None
+        if not isinstance(spec.get("mode", 0), int):
+            raise GraphError(f"mode of node {number} is {str(spec['mode'])[:20]}; it must be a number")
         original = str(spec.get("type"))
         if original in NOTES:
             self._comment(number, spec)
@@ -166,6 +187,9 @@ class _Workflow:
         if source not in self.ids or target not in self.ids:
             raise GraphError(f"link {link[0]} joins {source} and {target}; there is no such node")
         a, b = self.ids[source], self.ids[target]
+        if link[5:6] == ["CONTEXT"]:
+            self.notes.append(f"{a}.context → {b}.context is left out; nothing passes through it")
+            return
         ends = self._slot(a, out, 1), self._slot(b, into, 0)
         if any(edge.target == End(b, ends[1]) for edge in self.graph.edges):
             raise GraphError(f"link {link[0]}: {b}.{ends[1]} has two sources")
@@ -176,7 +200,7 @@ class _Workflow:
         declared, names = REGISTRY.get(self.graph.nodes[id].type), self.ports[id][side]
         find = declared.output if side else declared.input
         if 0 <= slot < len(names) and names[slot]:
-            port = find(names[slot])
+            port = find(PORTS.get(names[slot], names[slot]))
             if port is not None:
                 return port.name
             raise GraphError(f"{id}: {declared.name} has no {'output' if side else 'input'} {names[slot][:40]!r}")
@@ -184,95 +208,6 @@ class _Workflow:
         if not 0 <= slot < len(ports):
             raise GraphError(f"{id}: {declared.name} has no slot {slot}")
         return ports[slot].name
-
-    def _complete(self) -> None:
-        """Add what DNNE leaves undefined: delays on backward edges, and the observation that each action was chosen for."""
-        graph = self.graph
-        by_type = {id: node.type for id, node in graph.nodes.items()}
-        for edge in list(graph.edges):
-            kinds = by_type[edge.source.node], by_type[edge.target.node]
-            if kinds == ("Step", "OR"):
-                self._delay(edge, LATER, "the first value comes from the environment")
-            elif kinds == ("PPOTrainerNode", "Step"):
-                self._delay(edge, READY, "it starts with ready, because both would wait for each other otherwise")
-            elif kinds == ("Step", "PPOTrainerNode") and edge.target.port == "states":
-                self._pair(edge, by_type)
-        envs = [node.params.get("num_envs", 1) for node in graph.nodes.values() if node.type == "Environment"]
-        graph.run.total_steps = max(ENOUGH_STEPS, STEPS_PER_ENV * sum(envs))
-        self.notes.append(f"total_steps is {graph.run.total_steps:,}; a workflow has none")
-        for id, type in by_type.items():
-            if type == "PPOTrainerNode":
-                self._split_dones(id, by_type)
-                self._one_learning_rate(id)
-                self._end_learning(id)
-                self._report_returns(id)
-
-    def _delay(self, edge: Edge, delay: Any, why: str) -> None:
-        self.graph.edges[self.graph.edges.index(edge)] = Edge(edge.source, edge.target, delay)
-        self.notes.append(f"{edge}: a delay of one tick; {why}")
-
-    def _pair(self, edge: Edge, by_type: Mapping[str, str]) -> None:
-        """Connect the observation that the agent acted on; DNNE passes the one *after* the step as the state."""
-        agent = next(
-            (e.source.node for e in self.graph.edges if e.target == End(edge.target.node, "policy_outputs")), None
-        )
-        observed = next(
-            (e.source for e in self.graph.edges if agent is not None and e.target == End(agent, "observations")), None
-        )
-        if observed is None:
-            return
-        self.graph.edges.remove(edge)
-        self.graph.edges.append(Edge(observed, edge.target))
-        self.graph.edges.append(Edge(End(edge.source.node, "next_observations"), End(edge.target.node, "next_states")))
-        self.notes.append(
-            f"{edge.target}: now {observed}, which the agent acted on; the observation after the step goes to next_states. "
-            "DNNE pairs each action with the observation after it"
-        )
-
-    def _one_learning_rate(self, trainer: str) -> None:
-        """Keep the trainer's learning rate; DNNE has one on the agent too and ignores it."""
-        model = next((e.source.node for e in self.graph.edges if e.target == End(trainer, "model")), None)
-        if model is not None:
-            rate = self.graph.nodes[model].params.pop("lr", None)
-            if rate is not None:
-                self.notes.append(f"{model}: lr={rate} is left out; that of {trainer} is used")
-
-    def _end_learning(self, trainer: str) -> None:
-        """Let the learning rate fall to 0 over the run. At a constant rate a policy that has learned drifts away again.
-
-        Of 10 seeds with 64 copies, the worst return after the run is 497 this way and 256 at a constant rate.
-        """
-        default = next(each.default for each in REGISTRY.get("PPOTrainerNode").params if each.name == "lr")
-        rate = self.graph.nodes[trainer].params.get("lr", default)
-        if isinstance(rate, float):
-            self.graph.nodes[trainer].params |= make_node("PPOTrainerNode", lr_schedule=f"lin_{rate}").params
-            self.notes.append(f"{trainer}: lr falls from {rate} to 0 over the run; a workflow has no end")
-
-    def _report_returns(self, trainer: str) -> None:
-        """Add a Print and a Recorder, without which a run shows neither returns nor curves; DNNE logs inside its trainer."""
-        x, y = self.graph.layout.get(trainer, (0.0, 0.0))
-        for row, (type, id) in enumerate((("Print", f"print_{trainer}"), ("Recorder", f"recorder_{trainer}"))):
-            if any(self.graph.nodes[e.target.node].type == type for e in self.graph.edges if e.source.node == trainer):
-                continue
-            self.graph.nodes[id] = Node(type, {"every": PRINT_EVERY} if type == "Print" else {})
-            self.graph.layout[id] = (x + 320.0, y + 160.0 * row)
-            into = "value" if type == "Print" else "loss_info"
-            self.graph.edges.append(Edge(End(trainer, "loss_info"), End(id, into)))
-            if type == "Recorder":
-                self.graph.edges.append(Edge(End(trainer, "episodes"), End(id, "episodes")))
-            self.notes.append(f"{id}: added, {'prints' if type == 'Print' else 'records'} the returns of {trainer}")
-
-    def _split_dones(self, trainer: str, by_type: Mapping[str, str]) -> None:
-        """Replace `done` of a Step by its two flags."""
-        edge = next((e for e in self.graph.edges if e.target == End(trainer, "dones")), None)
-        if edge is None or by_type[edge.source.node] != "Step" or edge.source.port != "dones":
-            return
-        self.graph.edges.remove(edge)
-        for port in ("terminated", "truncated"):
-            self.graph.edges.append(Edge(End(edge.source.node, port), End(trainer, port)))
-        self.notes.append(
-            f"{trainer}.dones: now terminated and truncated of {edge.source.node}, so that a time limit is not termination"
-        )
 
 
 def _names(slots: Any) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.errors import ConfigError, GraphError, RunError
+from surefoot.errors import ConfigError, GraphError, RunError, SurefootError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Break
@@ -54,11 +54,11 @@ class Studio:
         command = getattr(self, f"do_{verb}", None) or getattr(self.documents, f"do_{verb}", None)
         if command is None:
             raise ConfigError(f"unknown command {verb[:40]!r}")
-        if verb == "watch":
-            return self.do_watch(tab=tab, **arguments)
         try:
-            result = command(**arguments)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            result = command(tab=tab, **arguments) if verb == "watch" else command(**arguments)
+        except SurefootError:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{verb} has missing or unknown arguments: {error}") from error
         return await result if asyncio.iscoroutine(result) else result
 

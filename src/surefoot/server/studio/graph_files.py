@@ -139,11 +139,13 @@ class GraphDirectory:
 
     def names(self) -> list[dict[str, Any]]:
         """Return all documents, most recently changed first."""
-        files = {
-            file.relative_to(self.root).with_suffix("").as_posix(): file.stat()
-            for pattern in ("*.json", "[!.]*/*.json")
-            for file in self.root.glob(pattern)
-        }
+        files: dict[str, os.stat_result] = {}
+        for pattern in ("*.json", "[!.]*/*.json"):
+            for file in self.root.glob(pattern):
+                # Another program may have deleted it; a link may lead nowhere.
+                with suppress(OSError):
+                    if file.is_file():
+                        files[file.relative_to(self.root).with_suffix("").as_posix()] = file.stat()
         ordered = sorted(files, key=lambda name: -files[name].st_mtime)
         return [{"name": n, "changed": files[n].st_mtime, "graph": self._outline(n, files[n])} for n in ordered]
 
@@ -191,7 +193,7 @@ class GraphDirectory:
         text = text.removeprefix("\ufeff")
         if text.lstrip().startswith("<"):
             text = graph_of_page(text)
-        imported = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
+        imported = from_json_text(text) if text.lstrip().startswith(("{", "[")) else from_program(text)
         return self.new(name, imported.graph), list(imported.notes)
 
     def move_to_trash(self, name: str) -> None:
@@ -239,6 +241,8 @@ class GraphDirectory:
     def rename(self, name: str, to: str) -> Document:
         """Rename a document, or move it to another folder, with its history."""
         document, target = self.get(name), self._file(to)
+        if to == name:
+            return document
         if target.exists():
             raise GraphError(f"there is already a graph {to!r}")
         del self._open[name]

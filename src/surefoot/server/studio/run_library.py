@@ -112,6 +112,8 @@ class Library:
 
     def tag(self, name: str, tags: list[str]) -> list[str]:
         """Replace the tags of a run and return them: words without commas, each once."""
+        if as_list(tags) is None:
+            raise RunError(f"tags are {str(tags)[:40]!r}; they must be a list of words")
         words = list(dict.fromkeys(word for tag in tags if (word := str(tag).replace(",", " ").strip()[:MOST_TAG])))
         file = self.get(name).path / TAGS
         file.with_suffix(".new").write_text(json.dumps(words[:MOST_TAGS]), encoding="utf-8")

@@ -76,7 +76,11 @@ class RunQueue:
 
 def variants(graph: Graph, seeds: int, sweep: Mapping[str, Sequence[Any]]) -> list[tuple[Graph, str]]:
     """Return a graph and a label per seed and combination of values; raise `GraphError` if one of them is invalid."""
-    count = int(seeds)
+    if not isinstance(seeds, int):
+        raise GraphError(f"seeds is {str(seeds)[:40]!r}; it must be a whole number")
+    if not all(isinstance(values, list) for values in (sweep.values() if isinstance(sweep, Mapping) else [None])):
+        raise GraphError("a sweep has a list of values for each node.parameter")
+    count = seeds
     for values in sweep.values():
         count *= len(values)
     if not 1 <= count <= MOST_RUNS:
@@ -89,7 +93,7 @@ def variants(graph: Graph, seeds: int, sweep: Mapping[str, Sequence[Any]]) -> li
             apply(changed, {"op": "set", "id": node, "params": {param: value}})
             labels.append(f"{param} = {value}")
         check(changed).require()
-        for number in range(int(seeds)):
+        for number in range(seeds):
             seeded = changed.copy()
             seeded.run.seed += number
             result.append((seeded, ", ".join([*labels, f"seed {seeded.run.seed}"])))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.compat.dnne.drawing import pair_of, put_first_values_first, remove_reroutes
+from surefoot.compat.dnne.drawing import is_api_format, pair_of, put_first_values_first, remove_reroutes, type_of
 from surefoot.graph.spec.model import Edge, End, Graph, Node
 from surefoot.graph.templates import template
 
@@ -45,3 +45,12 @@ def test_an_or_begins_with_the_environment() -> None:
 )
 def test_a_position_is_two_finite_numbers(content: object, pair: tuple[float, float] | None) -> None:
     assert pair_of(content) == pair
+
+
+def test_a_prompt_of_the_api_has_numbered_nodes_with_a_class() -> None:
+    assert is_api_format({"3": {"class_type": "KSampler", "inputs": {}}})
+    assert not any(is_api_format(each) for each in ({}, {"nodes": []}, {"3": {"class_type": "A"}, "nodes": []}))
+
+
+def test_the_type_of_a_broken_node_is_text_too() -> None:
+    assert [type_of(each) for each in ({"type": "ORNode"}, None, {"type": None})] == ["ORNode", "None", "None"]

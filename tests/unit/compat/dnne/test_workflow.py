@@ -40,12 +40,7 @@ def test_six_nodes_come_in_with_their_widgets_and_two_delays() -> None:
     }
     assert nodes["env1"].params == {"env_id": "surefoot/CartPoleContinuous-v0", "num_envs": 1}
     trainer = nodes["trainer6"].params
-    assert (trainer["rollout_steps"], trainer["epochs"], trainer["minibatch_size"], trainer["lam"]) == (
-        16,
-        4,
-        32,
-        0.95,
-    )
+    assert (trainer["epochs"], trainer["minibatch_size"], trainer["lam"]) == (4, 32, 0.95)
     assert nodes["agent3"].params["hidden"] == (64, 64)
     delays = {str(edge): edge.delay.initial for edge in found.graph.edges if edge.delay is not None}
     assert {name: str(value) for name, value in delays.items()} == {
@@ -85,6 +80,17 @@ def _widgets_by_name(workflow: dict) -> None:
     workflow["nodes"][0]["widgets_values"] = {"env_name": "Cartpole", "num_envs": 1, "device": "cuda"}
 
 
+def _as_the_first_editor_saved_it(workflow: dict) -> None:
+    """A port of another name, and contexts, which pass through every node of Isaac and carry nothing."""
+    env, _, _, step, action, trainer = workflow["nodes"]
+    action["inputs"][0]["name"] = "network_output"
+    for node in (env, step, action):
+        node["inputs"].append({"name": "context", "type": "CONTEXT"})
+        node["outputs"].append({"name": "context", "type": "CONTEXT"})
+    workflow["links"] += [[90, 1, 2, 4, 3, "CONTEXT"], [91, 4, 5, 5, 1, "CONTEXT"]]
+    trainer["widgets_values"] += [False, "epoch", "10"]
+
+
 def _other_order(workflow: dict) -> None:
     workflow["nodes"].reverse()
     workflow["links"].reverse()
@@ -97,6 +103,7 @@ def _other_order(workflow: dict) -> None:
         (_reroute_of_the_observations, "its ends are connected directly"),
         (_widgets_by_name, "device='cuda' is left out"),
         (_other_order, "becomes surefoot/CartPoleContinuous-v0"),
+        (_as_the_first_editor_saved_it, "env1.context → step4.context is left out"),
         (lambda w: w["nodes"][5].pop("widgets_values"), "agent3: lr=0.0003 is left out"),
         (lambda w: w["nodes"].append({"id": 9, "type": "Note", "widgets_values": ["Read me."]}), "total_steps"),
     ],
@@ -146,7 +153,7 @@ def test_the_imported_workflow_learns_on_every_seed_with_what_the_import_sets(tm
 
 
 def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
-    with Interpreter(from_workflow(WORKFLOW).graph, total_steps=64, path="torch", into=tmp_path) as run:
+    with Interpreter(from_workflow(WORKFLOW).graph, total_steps=1_024, path="torch", into=tmp_path) as run:
         assert [info["first_ratio_error"] < 1e-5 for info in run] == [True] * 4
 
 
@@ -155,12 +162,20 @@ def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
     [
         (lambda w: w["nodes"][0]["widgets_values"].__setitem__(0, "Ant"), "Isaac task 'Ant' needs Isaac Lab"),
         (lambda w: w["nodes"][0].__setitem__("type", "CameraNode"), "no node called 'CameraNode'"),
+        (lambda w: [node.__setitem__("type", "KSampler") for node in w["nodes"]], "no node called 'KSampler'"),
+        (
+            lambda w: w["nodes"].extend([{"id": 8, "type": "PPOConfig"}, {"id": 9, "type": "IsaacGymEnvs"}]),
+            "no nodes called 'IsaacGymEnvs', 'PPOConfig'; a workflow of DNNE has",
+        ),
         (lambda w: w.__setitem__("version", 1.0), "it must be 0.4"),
         (lambda w: w["links"].append([99, 1, 0, 77, 0, "X"]), "there is no such node"),
         (lambda w: w["links"].append([99, 1, 1, 2, 0, "X"]), "two sources"),
         (lambda w: w["links"].append("x"), r"must be \[id, from"),
         (lambda w: w["nodes"][5]["inputs"][0].__setitem__("name", "stat"), "no input 'stat'"),
-        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "unique integers"),
+        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "unique whole numbers"),
+        (lambda w: w["nodes"].append({"id": -10, "type": "ORNode"}), "-10; ids must be unique whole numbers from 0"),
+        (lambda w: w["nodes"].append({"id": 10**70, "type": "ORNode"}), "unique whole numbers from 0 to"),
+        (lambda w: w["nodes"][0].__setitem__("mode", {"a": 1}), r"mode of node 1 is \{'a': 1\}; it must be a number"),
         (lambda w: w["nodes"][2]["widgets_values"].extend([1, 2]), "7 widgets, not 9"),
         (lambda w: w.__setitem__("nodes", {}), "not a ComfyUI workflow"),
     ],
@@ -168,6 +183,12 @@ def test_it_runs_and_learns_from_what_it_saw(tmp_path: Path) -> None:
 def test_a_broken_or_foreign_workflow_is_one_clear_error(change, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         from_workflow(changed(change))
+
+
+def test_the_format_of_comfyuis_api_is_named_with_what_to_save_instead() -> None:
+    dnne.register()
+    with pytest.raises(GraphError, match=r"ComfyUI's API format, without positions; save the workflow itself"):
+        from_json_text(json.dumps({"3": {"class_type": "PPOAgentNode", "inputs": {"observations": ["2", 0]}}}))
 
 
 def test_the_names_of_its_nodes_are_known_once_registered_and_are_constructors_here() -> None:

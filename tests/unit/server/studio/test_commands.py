@@ -74,6 +74,11 @@ def test_programs_are_written_out(studio) -> None:
         ("resume", {"run": "ghost"}, RunNotFound),
         ("apply", {"doc": "x", "rule": "R99"}, GraphError),
         ("new", {"template": "ghost"}, GraphError),
+        ("fix", {"doc": "cartpole", "finding": "x"}, GraphError),
+        ("pace", {"pace": "fast"}, ConfigError),
+        ("breaks", {"breaks": [{"end": "a.b", "test": ">", "limit": "x"}]}, ConfigError),
+        ("watch", {"ends": 5}, ConfigError),
+        ("watch", {}, ConfigError),
     ],
 )
 def test_nonsense_is_one_clear_error(studio, verb, given, error) -> None:

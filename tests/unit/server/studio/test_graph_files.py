@@ -73,6 +73,8 @@ def test_a_program_and_a_graph_are_imported_and_invalid_text_is_refused(tmp_path
     for text in ("{", "{}", "import os; os.system('x'", "[" * 5000):
         with pytest.raises(GraphError):
             graphs.from_text("c", text)
+    with pytest.raises(GraphError, match="a JSON list; a graph is an object"):
+        graphs.from_text("c", " [1]")
 
 
 def test_a_deleted_graph_is_in_the_trash(tmp_path) -> None:
@@ -99,6 +101,7 @@ def test_graphs_are_in_folders_with_a_small_picture_and_leave_them_again(tmp_pat
     restored = graphs.restore(item["item"])
     assert (restored.name, len(restored.history.done), len(restored.versions())) == ("first/poles", 1, 1)
     assert graphs.rename("first/poles", "poles").name == "poles"
+    assert graphs.rename("poles", "poles").name == "poles"
     assert not (tmp_path / "first").exists()
     for bad in ("a/b/c", "/a", "a/", ".history/a", "a/../b"):
         with pytest.raises(GraphError, match="not a valid name"):
@@ -117,3 +120,12 @@ def test_a_named_version_outlives_the_history_and_a_file_that_is_no_graph_has_no
     assert "agent" in version["graph"]["nodes"]
     (tmp_path / "broken.json").write_text("{}")
     assert {row["name"]: row["graph"] is None for row in graphs.names()} == {"cartpole": False, "broken": True}
+
+
+def test_links_to_nowhere_and_directories_are_not_listed(tmp_path) -> None:
+    """Another program may delete a file while the directory is read; the page must open nevertheless."""
+    graphs = GraphDirectory(tmp_path)
+    graphs.new("kept", template("cartpole"))
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.json").mkdir()
+    assert [each["name"] for each in graphs.names()] == ["kept"]

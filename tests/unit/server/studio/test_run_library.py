@@ -33,6 +33,11 @@ def test_comparing_no_runs_is_refused(tmp_path) -> None:
         Library(tmp_path).compare([], "return")
 
 
+def test_tags_that_are_no_list_are_refused(tmp_path) -> None:
+    with pytest.raises(RunError, match="must be a list of words"):
+        Library(tmp_path).tag("run", 5)  # type: ignore[arg-type]
+
+
 def test_a_run_is_moved_to_the_trash_unless_it_is_running(tmp_path) -> None:
     session, heard = started(small(), tmp_path, paused=True)
     heard.until(session, "paused")

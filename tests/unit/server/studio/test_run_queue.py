@@ -22,12 +22,18 @@ def test_a_sweep_is_a_run_per_combination_and_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    "sweep", [{"trainer.lr": []}, {"ghost.lr": [1]}, {"trainer.gamma": [2]}, {"agent.output_size": [3]}, {"lr": [1]}]
+    "sweep",
+    [
+        *({"trainer.lr": []}, {"ghost.lr": [1]}, {"trainer.gamma": [2]}, {"agent.output_size": [3]}, {"lr": [1]}),
+        *({"trainer.lr": 5}, {"trainer.lr": "0.1"}, ["trainer.lr"]),
+    ],
 )
-def test_a_sweep_that_cannot_run_is_refused_whole(sweep: dict) -> None:
+def test_a_sweep_that_cannot_run_is_refused_whole(sweep) -> None:
     queue = RunQueue()
     with pytest.raises((GraphError, ConfigError)):
         queue.add("doc", template("cartpole"), sweep=sweep)
+    with pytest.raises(GraphError, match="seeds is 'two'"):
+        queue.add("doc", template("cartpole"), seeds="two")  # type: ignore[arg-type]
     assert queue.waiting == []
 
 
