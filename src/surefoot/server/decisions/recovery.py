@@ -106,8 +106,10 @@ def _recall_policy(service: Service, serving: ServedPolicy) -> None:
         serving.order = max(serving.order, order)
         learn_later(serving, order, steps)
     _continue(serving, tracked, service)
-    live = serving.versions.live
     serving.newest = numbers[-1]
+    if _was_interrupted(serving.versions, numbers):
+        serving.versions.promote(serving.newest, "learned")
+    live = serving.versions.live
     serving.version = serving.newest if live is None else live
     if serving.version != serving.newest:
         serving.pinned = version_chooser(serving, serving.version)
@@ -115,6 +117,13 @@ def _recall_policy(service: Service, serving: ServedPolicy) -> None:
         if waiting.final is None and not waiting.deferred:
             service.open_for_reward(serving, waiting)
         service.decisions[id] = waiting
+
+
+def _was_interrupted(versions: Versions, numbers: list[int]) -> bool:
+    """Return whether the service stopped after it wrote its newest version, before that was promoted."""
+    # An older version that someone promoted was live at the same time as the newest, or is not the one right before it.
+    was_live = any(entry["to"] == numbers[-1] for entry in versions.history())
+    return numbers[-2:-1] == [versions.live] and not was_live
 
 
 def _tracked(entry: Entry, serving: ServedPolicy, activated: dict[str, float]) -> TrackedDecision:
