@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.data.experience import Decision, Outcome
+from surefoot.data.experience import RecordedStep, rollout_of
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, integer, real
 from surefoot.data.knobs import Config, knob
-from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
@@ -199,7 +198,7 @@ class PPOChooser:
         if not fresh:
             assert again is not None
             return again
-        rollout = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
+        rollout = rollout_of([[_recorded(s, last=s is e[-1]) for s in e] for e in fresh])
         return rollout if again is None else stack_rollouts(rollout, again)
 
     def probabilities(self, old: Logged) -> np.ndarray:
@@ -324,19 +323,18 @@ def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:
     return np.take_along_axis(x @ padded.T, option, axis=1)
 
 
-def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
+def _recorded(step: Experience, *, last: bool) -> RecordedStep:
     choice, scene = step.choice, step.scene
     guess = np.float32(choice.probabilities @ choice.worth)
     obs = {"x": scene.x, "base": choice.base.astype(np.float32), "option": scene.option, "guess": guess}
-    decision = Decision(
-        id=f"{episode}-{t}",
-        episode=str(episode),
+    return RecordedStep(
         obs={name: np.asarray(part) for name, part in obs.items()},
         action=choice.at,
         # log(0) is -inf, and one such step would make the ratio, and the loss of its minibatch, infinite.
         log_prob=float(np.log(max(choice.probability, 1e-30))),
         value=choice.value,
         policy_version=choice.version,
+        reward=step.reward,
+        terminated=last,
         action_mask=choice.plausible,
     )
-    return decision, Outcome(decision=decision.id, reward=step.reward, terminated=last)
