@@ -102,7 +102,8 @@ class PPOChooser:
         self.policy = CandidatePolicy(dim, max(1, options))
         self.learner = Learner(self.policy, self.ppo)
         self.version = 0
-        self._log = Log(dim, self.config.log)
+        self.log = Log(dim, self.config.log)
+        """The logged decisions, which updates reuse and new versions are evaluated on."""
         self._fresh: list[Episode] = []
         self._generator = np.random.default_rng(seed_for("reuse", self.ppo.seed))
         self._now = self._snapshot()
@@ -146,17 +147,12 @@ class PPOChooser:
 
     def update(self) -> UpdateReport | None:
         """Make a PPO update from fresh and reused decisions; return None if there are none."""
-        if not self._fresh and not len(self._log):
+        if not self._fresh and not len(self.log):
             return None
         report = self.learner.update(self._rollout(self._fresh))
         self._fresh = []
         self._publish()
         return report
-
-    @property
-    def log(self) -> Log:
-        """The logged decisions, which updates reuse and new versions are evaluated on."""
-        return self._log
 
     @property
     def fresh(self) -> int:
@@ -189,12 +185,12 @@ class PPOChooser:
         # The doubly robust reward of `_again` is that of a single step: longer episodes cannot be reused.
         if len(episode) == 1:
             (only,) = episode
-            self._log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
+            self.log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
 
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
         # At least 1: with `reuse=0`, an update without fresh decisions would have an empty rollout.
         reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
-        again = self._replayed_rollout(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
+        again = self._replayed_rollout(self.log.sample(reuse, self._generator)) if reuse and len(self.log) else None
         if not fresh:
             assert again is not None
             return again
@@ -298,7 +294,7 @@ class PPOChooser:
             "model": self.model.state(),
             "version": self.version,
             "options": self.policy.options,
-            "log": self._log.state(),
+            "log": self.log.state(),
             "fresh": pack(self._fresh),
             "generator": self._generator.bit_generator.state,
         }
@@ -310,7 +306,7 @@ class PPOChooser:
         self.learner.set_state(state["learner"])
         self.model.set_state(state["model"])
         self.version = int(state["version"])
-        self._log.set_state(state["log"])
+        self.log.set_state(state["log"])
         self._fresh = unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
