@@ -1,16 +1,24 @@
-"""Report code of `src` that nothing uses: vulture over the repository, minus the names in `ALLOWED`, each with its reason."""
+"""Report code of `src` that nothing uses: vulture over the repository, minus the names in `ALLOWED`, each with its reason.
+
+Functions, methods, properties and classes that only tests use are reported too, unless the documentation names them or
+they are in `FOR_USERS`: tests alone kept a whole class alive that nothing needed any more.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
 from vulture import Vulture
+from vulture.core import Item
 
 ROOT = Path(__file__).resolve().parents[1]
 USERS = ("src", "tests", "benchmarks", "examples", "scripts", "docs")
 """Code in any of these counts as a user; only code in `src` is reported."""
+DOCUMENTED = ("*.md", "docs/**/*.md", "docs/**/*.ipynb")
 CONFIDENCE = 60
 """vulture's lowest level: functions, classes, methods, attributes and variables, not only imports and arguments."""
 
@@ -51,27 +59,61 @@ ALLOWED: list[tuple[str, str, str]] = [
 ]
 
 
-def unused() -> tuple[list[str], list[str]]:
-    """Return a line per unused name of `src` that is not allowed, and the entries of `ALLOWED` that match nothing."""
+FOR_USERS: list[tuple[str, str, str]] = [
+    ("_http.py", "redirect_request", "urllib calls it"),
+    ("client/calls.py", "*", "one method per operation of the service"),
+    ("decide/core/agent.py", "unlearned", "whether `learn` has something to do"),
+    ("decide/tools/cache.py", "hit_rate", "a statistic that users read"),
+    ("envs/check.py", "assert_env", "for tests of users"),
+    ("graph/run/interpreter.py", "value_summary", "what a value is, for users of the interpreter"),
+    ("learn/checkpoint/retention.py", "unpin", "the counterpart of `pin`"),
+    ("lm/constitution/principles.py", "enable", "the counterpart of a principle's `enabled`"),
+    ("server/replicas.py", "pids", "the tests kill these processes"),
+    ("train/spec_worlds.py", "__call__", "a protocol"),
+    ("train/worlds.py", "spec_maker", "called by its dotted name"),
+]
+"""(path below src/surefoot, name, why it stays although only tests use it)"""
+
+
+def matching(item: Item, entries: Sequence[tuple[str, str, str]]) -> set[int]:
+    """Return the indices of the entries that allow an unused name."""
+    below = Path(item.filename).resolve().relative_to(ROOT / "src/surefoot").as_posix()
+    return {k for k, (file, name, _) in enumerate(entries) if fnmatch(below, file) and fnmatch(item.name, name)}
+
+
+def unused_in_source(users: Sequence[str]) -> list[Item]:
+    """Return what vulture finds in `src` if only code in these folders counts as a user."""
     vulture = Vulture()
-    vulture.scavenge([ROOT / user for user in USERS])
+    vulture.scavenge([ROOT / user for user in users])
+    found = vulture.get_unused_code(min_confidence=CONFIDENCE)
+    return [item for item in found if Path(item.filename).resolve().is_relative_to(ROOT / "src")]
+
+
+def unused() -> tuple[list[str], list[str]]:
+    """Return a line per unused name of `src` that is not allowed, and the entries that match nothing."""
     lines: list[str] = []
-    needed: set[int] = set()
-    for item in vulture.get_unused_code(min_confidence=CONFIDENCE):
-        path = Path(item.filename).resolve()
-        if not path.is_relative_to(ROOT / "src"):
+    needed, needed_for_users = set[int](), set[int]()
+    for item in unused_in_source(USERS):
+        allowed = matching(item, ALLOWED)
+        needed |= allowed
+        if not allowed:
+            lines.append(f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno}: {item.message}")
+    words = {word for part in DOCUMENTED for page in ROOT.glob(part) for word in re.findall(r"\w+", page.read_text())}
+    for item in unused_in_source([user for user in USERS if user != "tests"]):
+        if item.typ not in ("function", "method", "property", "class") or matching(item, ALLOWED) or item.name in words:
             continue
-        below = path.relative_to(ROOT / "src/surefoot").as_posix()
-        matching = {k for k, (file, name, _) in enumerate(ALLOWED) if fnmatch(below, file) and fnmatch(item.name, name)}
-        needed |= matching
-        if not matching:
-            lines.append(f"{path.relative_to(ROOT)}:{item.first_lineno}: {item.message}")
-    return lines, [" ".join(ALLOWED[k][:2]) for k in range(len(ALLOWED)) if k not in needed]
+        allowed = matching(item, FOR_USERS)
+        needed_for_users |= allowed
+        if not allowed:
+            place = f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno}"
+            lines.append(f"{place}: {item.typ} {item.name!r} is used by tests only")
+    stale = [" ".join(ALLOWED[k][:2]) for k in range(len(ALLOWED)) if k not in needed]
+    return lines, stale + [" ".join(FOR_USERS[k][:2]) for k in range(len(FOR_USERS)) if k not in needed_for_users]
 
 
 def main() -> int:
     lines, stale = unused()
-    lines += [f"scripts/dead_code.py: nothing needs the entry {entry!r} of ALLOWED any more" for entry in stale]
+    lines += [f"scripts/dead_code.py: nothing needs the allowance for {entry!r} any more" for entry in stale]
     print("\n".join(lines) or "no unused code")
     return 1 if lines else 0
 

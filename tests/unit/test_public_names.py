@@ -42,7 +42,6 @@ LIGHT = [
     "surefoot.data.spaces",
     "surefoot.data.rollout",
     "surefoot.data.experience",
-    "surefoot.data.ledger",
     "surefoot.data.check",
     "surefoot.data.journal",
     "surefoot.data.replay",

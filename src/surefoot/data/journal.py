@@ -160,11 +160,6 @@ class Journal:
         values = tuple(value for value in wanted.values() if value is not None)
         return list(self._rows(where, values, f"ORDER BY seq DESC LIMIT {int(count)}"))[::-1]
 
-    def latest_bodies(self, kind: str, count: int) -> list[bytes]:
-        """Return the last `count` bodies as JSON bytes, oldest first, for callers that decode only a part of them."""
-        sql = "SELECT body FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT ?"
-        return [bytes(row[0]) for row in self._query(sql, (kind, count))][::-1]
-
     def scan(self, kind: str, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
         """Return entries of a kind with seq above `after`, in the order in which they were first written."""
         return self._rows("kind = ? AND seq > ?", (kind, after), f"ORDER BY seq LIMIT {-1 if limit is None else limit}")

@@ -8,6 +8,7 @@ import numbers
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from surefoot.errors import ConfigError
@@ -108,22 +109,18 @@ def _parse_int(text: str) -> int:
         return whole_number(float(text))  # "1e5"
 
 
-def real(within: Interval) -> Kind:
-    def accept(value: Any) -> float:
-        if number(value) not in within:
-            raise ValueError(f"{value!r} is not {within}")
-        return number(value)
+def _inside(within: Interval, convert: Callable[[Any], float], value: Any) -> float:
+    if convert(value) not in within:
+        raise ValueError(f"{value!r} is not {within}")
+    return convert(value)
 
-    return Kind("float", f"a number, {within}", accept, float)
+
+def real(within: Interval) -> Kind:
+    return Kind("float", f"a number, {within}", partial(_inside, within, number), float)
 
 
 def integer(within: Interval) -> Kind:
-    def accept(value: Any) -> int:
-        if whole_number(value) not in within:
-            raise ValueError(f"{value!r} is not {within}")
-        return whole_number(value)
-
-    return Kind("int", f"a whole number, {within}", accept, _parse_int)
+    return Kind("int", f"a whole number, {within}", partial(_inside, within, whole_number), _parse_int)
 
 
 def flag() -> Kind:

@@ -81,7 +81,11 @@ class Reward:
 
 def reward_of(facts: RewardFacts, feedback: Feedback | None = None, config: RewardConfig | None = None) -> Reward:
     """Return the reward of one run; feedback takes precedence over the formula."""
-    config, feedback = config or RewardConfig(), feedback or {}
+    config, feedback = config or RewardConfig(), {} if feedback is None else feedback
+    if not isinstance(feedback, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # an easy mistake
+        raise ConfigError(
+            f'feedback is {feedback!r}; it must be a dict such as {{"rating": 5}}, and a number is the reward'
+        )
     parts = formula_parts(facts, feedback, config)
     source, value = explicit_reward(feedback) or ("formula", sum(parts.values()))
     clipped = min(max(value, config.min_reward), config.max_reward)

@@ -100,17 +100,13 @@ class _Session:
         expected = [(k, self.version, n) for k, n in enumerate(shares(self.spec.ppo.envs, self.backend.workers))]
         actual = [(piece.worker, piece.version, piece.rollout.reward.shape[1]) for piece in pieces]
         if actual != expected:
-            self.violations.append(
-                ContractViolation(promise, f"(worker, version, streams) are {actual}, not {expected}")
-            )
+            self.report(promise, f"(worker, version, streams) are {actual}, not {expected}")
         serials = [piece.serial for piece in pieces]
         if len(set(serials)) < len(serials) or self.serials & set(serials):
             self.report("every piece has a unique serial", f"{serials} are repeated")
         self.serials |= set(serials)
         if any((piece.rollout.policy_version != self.version).any() for piece in pieces):
-            self.violations.append(
-                ContractViolation("every step is tagged with the policy that acted", "there is another version")
-            )
+            self.report("every step is tagged with the policy that acted", "there is another version")
         return pieces
 
     def signal_worker(self, how: signal.Signals) -> None:
@@ -128,13 +124,9 @@ class _Session:
         if len(losses) != 1:
             self.report(f"a worker lost by {how.name} is reported once", f"{losses}")
         if [piece.began_anew for piece in pieces] != [k == 0 for k in range(len(pieces))]:
-            self.violations.append(
-                ContractViolation("only the new worker begins new episodes", f"{[p.began_anew for p in pieces]}")
-            )
+            self.report("only the new worker begins new episodes", f"{[p.began_anew for p in pieces]}")
         if _running([process]):
-            self.violations.append(
-                ContractViolation("a worker that is replaced has ended", f"process {process} still runs")
-            )
+            self.report("a worker that is replaced has ended", f"process {process} still runs")
         self.collect_round("it continues after a loss")
 
     def require_equal(self, one: list[Piece], other: list[Piece], promise: str) -> None:

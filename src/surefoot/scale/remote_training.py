@@ -61,7 +61,7 @@ class RemoteTraining(Training):
             self.backend.close()
             raise
 
-    def make_collector(self) -> RemoteCollector:
+    def make_collector(self, seed: int | None = None) -> RemoteCollector:
         return RemoteCollector(self.world, self.policy, self.backend, self.spec)
 
     def take_losses(self) -> list[str]:

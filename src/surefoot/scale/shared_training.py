@@ -48,18 +48,9 @@ class SharedTraining(Training):
         learner.check_same_weights()
         return learner
 
-    def make_collector(self) -> Collector:
-        spec, rank = self.spec, self.group.rank
-        collector = Collector(
-            self.world,
-            self.policy,
-            steps=spec.ppo.rollout_steps,
-            gamma=spec.ppo.gamma,
-            config=spec.collect,
-            seed=seed_for(f"process {rank}", spec.seed) % 2**31,
-            device=self.device,
-            path=spec.ppo.path,
-        )
+    def make_collector(self, seed: int | None = None) -> Collector:
+        spec = self.spec
+        collector = super().make_collector(seed_for(f"process {self.group.rank}", spec.seed) % 2**31)
         collector.scaler = RewardScaler(
             self.world.num_envs,
             gamma=spec.ppo.gamma,

@@ -78,8 +78,8 @@ class Training:
         """Return the learner."""
         return Learner(self.policy, self.spec.ppo, total_updates=self.spec.total_updates, device=self.device)
 
-    def make_collector(self) -> Collector:
-        """Return the collector."""
+    def make_collector(self, seed: int | None = None) -> Collector:
+        """Return the collector; its seed is by default the spec's."""
         spec = self.spec
         return Collector(
             self.world,
@@ -87,7 +87,7 @@ class Training:
             steps=spec.ppo.rollout_steps,
             gamma=spec.ppo.gamma,
             config=spec.collect,
-            seed=spec.seed,
+            seed=spec.seed if seed is None else seed,
             device=self.device,
             path=spec.ppo.path,
         )

@@ -81,6 +81,13 @@ def test_feedback_that_cannot_be_read_is_named(bad: dict[str, object]):
         reward_of(RewardFacts(confidence=0.5), bad)
 
 
+@pytest.mark.parametrize("number", [1.0, 0.0])
+def test_a_number_in_the_place_of_feedback_is_refused(number: float):
+    """`agent.feedback(run, 1.0)`: the reward is the argument after it."""
+    with pytest.raises(ConfigError, match="must be a dict such as"):
+        reward_of(RewardFacts(confidence=0.5), number)  # pyright: ignore[reportArgumentType]
+
+
 def test_shaping_telescopes_over_an_episode():
     phi = [0.4, 0.7, 0.2]
     gamma = 0.9

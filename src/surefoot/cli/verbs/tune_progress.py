@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune import TuneArgs
-    from surefoot.train.tune.final_round import EvaluateFinalists, TrialResult
+    from surefoot.train.tune.final_round import EvaluateFinalists
     from surefoot.train.tune.plan import Plan
     from surefoot.train.tune.report import SearchResult
     from surefoot.train.tune.search import TuneTask
@@ -154,21 +154,17 @@ class RayTrials:
 
 def lines(result: SearchResult, task: TuneTask, directory: Path) -> list[str]:
     """Return the summary of a search: the best trial, the baseline, the settings that mattered, the next command."""
-    from surefoot.train.diagnose.statistics import summarize
-    from surefoot.train.tune.report import BEST, PAGE
+    from surefoot.train.tune.report import BEST, PAGE, score_text
 
     if result.best is None:
         return [f"no trial was trained to its end; --resume continues the search ({directory})"]
 
-    def text(trial: TrialResult) -> str:
-        return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
-
     where = "on new seeds" if result.finals else "on the seeds of the search"
-    rows = [f"trial {result.best.number}: {text(result.best)} {where}"]
+    rows = [f"trial {result.best.number}: {score_text(result.best)} {where}"]
     if result.best.number == 0:
-        rows = [f"no trial beat the baseline: {text(result.best)} {where}"]
+        rows = [f"no trial beat the baseline: {score_text(result.best)} {where}"]
     elif result.base is not None:
-        rows.append(f"baseline: {text(result.base)}")
+        rows.append(f"baseline: {score_text(result.base)}")
     if result.importance:
         top = sorted(result.importance.items(), key=lambda item: -item[1])[:5]
         rows.append("important: " + ", ".join(f"{name} {share:.0%}" for name, share in top))

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from surefoot.compat.directive023.network import EmbeddingNetwork
-from surefoot.data.experience import Decision, Outcome
-from surefoot.data.ledger import Step, rollout_of
+from surefoot.data.experience import RecordedStep, rollout_of
 from surefoot.data.spaces import Box, Discrete
 from surefoot.decide.prompts.mutations import WIRE_MUTATIONS
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
@@ -245,7 +244,7 @@ class PPOTrainer:
             raise NonFiniteValue("the embedding contains NaN or infinity")
         return row
 
-    def _chains(self) -> list[list[Step]]:
+    def _chains(self) -> list[list[RecordedStep]]:
         """Return the experiences as episodes: one follows another whose next state is its state."""
         chains: list[list[Experience]] = []
         open_ends: dict[bytes, list[int]] = {}
@@ -257,30 +256,29 @@ class PPOTrainer:
             chains[number].append(experience)
             if not experience.done:
                 open_ends.setdefault(fingerprint(experience.next_state), []).append(number)
-        return [self._steps(number, chain) for number, chain in enumerate(chains)]
+        return [self._recorded(chain) for chain in chains]
 
-    def _steps(self, number: int, chain: list[Experience]) -> list[Step]:
+    def _recorded(self, chain: list[Experience]) -> list[RecordedStep]:
         last, ahead = chain[-1], 0.0
         if not last.done:
             self.policy.eval()
             with torch.no_grad():
                 row = torch.from_numpy(np.asarray(last.next_state, np.float32)[None])
                 ahead = float(self.policy.value(PolicyInput(obs={"obs": row}))[0])
-        steps: list[Step] = []
-        for i, e in enumerate(chain):
-            decision = Decision(
-                id=f"{number}/{i}",
-                episode=str(number),
+        return [
+            RecordedStep(
                 obs={"obs": np.asarray(e.state, np.float32)},
                 action=e.action,
                 log_prob=e.log_prob,
                 value=e.value,
                 policy_version=e.policy_version,
+                reward=e.reward,
+                terminated=e.done,
+                truncated=e is last and not e.done,
+                bootstrap=ahead,
             )
-            cut = e is last and not e.done  # its next state is bootstrapped
-            outcome = Outcome(decision=decision.id, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
-            steps.append((decision, outcome))
-        return steps
+            for e in chain
+        ]
 
 
 def fingerprint(state: Sequence[float] | np.ndarray) -> bytes:

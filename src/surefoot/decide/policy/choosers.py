@@ -144,6 +144,12 @@ class LinearChooser:
                 self.model.learn(self._visible(step.scene), step.choice.at, step.reward)
                 self.version += 1
 
+    def _estimates(self, scene: Scene) -> tuple[Scene, np.ndarray]:
+        """Return the scene as the model sees it, and its estimates of the rewards, [K]."""
+        require_candidates(scene)
+        visible = self._visible(scene)
+        return visible, self.model.predict(visible)
+
     def _visible(self, scene: Scene) -> Scene:
         """Return the scene, with equal cosines if the prior is off."""
         if self.prior:
@@ -180,8 +186,7 @@ class EpsilonGreedy(LinearChooser):
         self.epsilon = epsilon
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
-        require_candidates(scene)
-        worth = self.model.predict(self._visible(scene))
+        _, worth = self._estimates(scene)
         if greedy:
             return certain(scene, worth, self.version)
         probabilities = np.full(len(scene), self.epsilon / len(scene))
@@ -206,12 +211,8 @@ class LinUCB(LinearChooser):
         self.alpha = alpha
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
-        require_candidates(scene)
-        visible = self._visible(scene)
-        worth = self.model.predict(visible)
-        if greedy:
-            return certain(scene, worth, self.version)
-        at = self.model.best(visible, worth, np.full(len(scene), self.alpha))
+        visible, worth = self._estimates(scene)
+        at = None if greedy else self.model.best(visible, worth, np.full(len(scene), self.alpha))
         return certain(scene, worth, self.version, at=at)
 
 
@@ -223,9 +224,7 @@ class LinTS(LinearChooser):
         self.spread = spread
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
-        require_candidates(scene)
-        visible = self._visible(scene)
-        worth = self.model.predict(visible)
+        visible, worth = self._estimates(scene)
         if greedy:
             return certain(scene, worth, self.version)
         # θ ~ N(θ̂, s²A⁻¹) makes θ·x normal with deviation s·width: drawing that is the same and far cheaper.

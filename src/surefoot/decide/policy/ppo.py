@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.data.experience import Decision, Outcome
+from surefoot.data.experience import RecordedStep, rollout_of
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, integer, real
 from surefoot.data.knobs import Config, knob
-from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
@@ -103,7 +102,8 @@ class PPOChooser:
         self.policy = CandidatePolicy(dim, max(1, options))
         self.learner = Learner(self.policy, self.ppo)
         self.version = 0
-        self._log = Log(dim, self.config.log)
+        self.log = Log(dim, self.config.log)
+        """The logged decisions, which updates reuse and new versions are evaluated on."""
         self._fresh: list[Episode] = []
         self._generator = np.random.default_rng(seed_for("reuse", self.ppo.seed))
         self._now = self._snapshot()
@@ -147,17 +147,12 @@ class PPOChooser:
 
     def update(self) -> UpdateReport | None:
         """Make a PPO update from fresh and reused decisions; return None if there are none."""
-        if not self._fresh and not len(self._log):
+        if not self._fresh and not len(self.log):
             return None
         report = self.learner.update(self._rollout(self._fresh))
         self._fresh = []
         self._publish()
         return report
-
-    @property
-    def log(self) -> Log:
-        """The logged decisions, which updates reuse and new versions are evaluated on."""
-        return self._log
 
     @property
     def fresh(self) -> int:
@@ -190,16 +185,16 @@ class PPOChooser:
         # The doubly robust reward of `_again` is that of a single step: longer episodes cannot be reused.
         if len(episode) == 1:
             (only,) = episode
-            self._log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
+            self.log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
 
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
         # At least 1: with `reuse=0`, an update without fresh decisions would have an empty rollout.
         reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
-        again = self._replayed_rollout(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
+        again = self._replayed_rollout(self.log.sample(reuse, self._generator)) if reuse and len(self.log) else None
         if not fresh:
             assert again is not None
             return again
-        rollout = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
+        rollout = rollout_of([[_recorded(s, last=s is e[-1]) for s in e] for e in fresh])
         return rollout if again is None else stack_rollouts(rollout, again)
 
     def probabilities(self, old: Logged) -> np.ndarray:
@@ -299,7 +294,7 @@ class PPOChooser:
             "model": self.model.state(),
             "version": self.version,
             "options": self.policy.options,
-            "log": self._log.state(),
+            "log": self.log.state(),
             "fresh": pack(self._fresh),
             "generator": self._generator.bit_generator.state,
         }
@@ -311,7 +306,7 @@ class PPOChooser:
         self.learner.set_state(state["learner"])
         self.model.set_state(state["model"])
         self.version = int(state["version"])
-        self._log.set_state(state["log"])
+        self.log.set_state(state["log"])
         self._fresh = unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
@@ -324,19 +319,18 @@ def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:
     return np.take_along_axis(x @ padded.T, option, axis=1)
 
 
-def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
+def _recorded(step: Experience, *, last: bool) -> RecordedStep:
     choice, scene = step.choice, step.scene
     guess = np.float32(choice.probabilities @ choice.worth)
     obs = {"x": scene.x, "base": choice.base.astype(np.float32), "option": scene.option, "guess": guess}
-    decision = Decision(
-        id=f"{episode}-{t}",
-        episode=str(episode),
+    return RecordedStep(
         obs={name: np.asarray(part) for name, part in obs.items()},
         action=choice.at,
         # log(0) is -inf, and one such step would make the ratio, and the loss of its minibatch, infinite.
         log_prob=float(np.log(max(choice.probability, 1e-30))),
         value=choice.value,
         policy_version=choice.version,
+        reward=step.reward,
+        terminated=last,
         action_mask=choice.plausible,
     )
-    return decision, Outcome(decision=decision.id, reward=step.reward, terminated=last)

@@ -57,7 +57,8 @@ class ReplayChooser:
         self.dim, self.likeness, self.config = dim, likeness, config or ReplayConfig()
         self.outcomes, self.forgotten = 0, 0
         """Outcomes learned from, and changes detected."""
-        self._log = Log(dim, self.config.log)
+        self.log = Log(dim, self.config.log)
+        """The logged decisions, which steps replay and new versions are evaluated on."""
         self._usable = np.zeros(0, bool)
         """[log]: False for outcomes that contradict what an option does now."""
         self._met = np.zeros(0, bool)
@@ -73,11 +74,6 @@ class ReplayChooser:
     def version(self) -> int:
         """Increases with every change of the policy."""
         return self._now.version
-
-    @property
-    def log(self) -> Log:
-        """The logged decisions, which steps replay and new versions are evaluated on."""
-        return self._log
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         """Draw a candidate; with `greedy` the best one, whose probability is then 1."""
@@ -144,8 +140,8 @@ class ReplayChooser:
         self._grow(int(scene.option.max()) + 1)
         self._meet(scene)
         # Thompson sampling and copied decisions may have no probability; learning does not need one.
-        self._log.append(scene, at, choice.probability, reward)
-        newest = (self._log.written - 1) % self._log.capacity
+        self.log.append(scene, at, choice.probability, reward)
+        newest = (self.log.written - 1) % self.log.capacity
         if newest >= len(self._usable):
             self._usable = np.concatenate([self._usable, np.zeros(max(64, len(self._usable)), bool)])
         self._usable[newest] = True
@@ -168,7 +164,7 @@ class ReplayChooser:
 
     def _step(self) -> None:
         """Take one step on the outcomes since the last one and on a sample of the log."""
-        log, config = self._log, self.config
+        log, config = self.log, self.config
         fresh = min(self._pending, config.minibatch_size, len(log))
         newest = (log.written - 1 - np.arange(fresh)) % log.capacity
         # Twice as many as needed, because those that are no longer usable are left out.
@@ -217,7 +213,7 @@ class ReplayChooser:
         if not self._changes.observe(option, expected, reward):
             return
         self.forgotten += 1
-        log = self._log
+        log = self.log
         past = log.rows(slice(None))
         taken = np.flatnonzero(past.option[np.arange(len(past)), past.at] == option)
         age = (log.written - 1 - taken) % log.capacity
@@ -284,7 +280,7 @@ class ReplayChooser:
             "steps": self._steps,
             "pending": self._pending,
             "changes": self._changes.state(),
-            "log": self._log.state(),
+            "log": self.log.state(),
             "generator": self._generator.bit_generator.state,
         }
 
@@ -293,7 +289,7 @@ class ReplayChooser:
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
         self._steps, self._pending = int(state["steps"]), int(state["pending"])
         self._changes.set_state(state["changes"])
-        self._log.set_state(state["log"])
+        self.log.set_state(state["log"])
         self._generator.bit_generator.state = state["generator"]
         self._met = np.array(state["met"], bool)
         table, outside = np.array(state["table"], np.float32), np.array(state["outside"], np.float32)

@@ -13,6 +13,7 @@ from surefoot.decide.prompts.examples import Examples
 from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy
 from surefoot.decide.prompts.scorers import LintScorer, RidgeScorer, Scorer
 from surefoot.decide.prompts.tasks import TaskRow
+from surefoot.decide.prompts.text import read_json_line, read_lines
 from surefoot.errors import ConfigError, RunError
 from surefoot.train.rundir.rundir import RunDir
 
@@ -94,25 +95,15 @@ class PromptRun:
 
 def read_prompts(path: Path) -> list[str]:
     """Return one prompt per line of a text file, or the field "prompt" (or "text") per line of a .jsonl file."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read prompts from {path}: {error}") from error
-    if path.suffix not in (".jsonl", ".ndjson"):
-        prompts = [line.strip() for line in lines]
-    else:
-        prompts = [_prompt_in(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
-    prompts = [prompt for prompt in prompts if prompt]
+    lines, as_json = read_lines(path, "prompts"), path.suffix in (".jsonl", ".ndjson")
+    prompts = [_prompt_in(line, where) if as_json else line.strip() for where, line in lines]
     if not prompts:
         raise ConfigError(f'{path} has no prompt; it needs one per line, or JSON objects with a field "prompt"')
     return prompts
 
 
 def _prompt_in(line: str, where: str) -> str:
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is not JSON: {error}") from error
+    row = read_json_line(line, where)
     text = row.get("prompt", row.get("text")) if isinstance(row, dict) else row
     if not isinstance(text, str) or not text.strip():
         raise ConfigError(f'{where} has no text in "prompt"; the value is {str(text)[:40]!r}')
@@ -122,20 +113,14 @@ def _prompt_in(line: str, where: str) -> str:
 def read_scores(path: Path) -> tuple[list[str], list[float]]:
     """Return prompts and people's scores, 1 to 5 in the file, as 0 to 1. Raise `ConfigError` with the line's number."""
     prompts, scores = list[str](), list[float]()
-    try:
-        rows = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read scores from {path}: {error}") from error
-    for number, line in enumerate(rows, 1):
-        if not line.strip():
-            continue
+    for where, line in read_lines(path, "scores"):
         try:
             row: Any = json.loads(line)
             prompt, score = str(row["prompt"]), float(row["score"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {error}') from error
+            raise ConfigError(f'{where} needs "prompt" and "score": {error}') from error
         if not 1.0 <= score <= 5.0:
-            raise ConfigError(f"{path}:{number} has score {score:g}; scores must be from 1 to 5")
+            raise ConfigError(f"{where} has score {score:g}; scores must be from 1 to 5")
         prompts.append(prompt)
         scores.append((score - 1.0) / 4.0)
     return prompts, scores

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from surefoot.decide.prompts.text import read_json_line, read_lines
 from surefoot.errors import ConfigError
 
 
@@ -89,21 +90,14 @@ def read_task(path: Path) -> list[TaskRow]:
 
     Raise `ConfigError` with the line's number.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read a task from {path}: {error}") from error
-    rows = [_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    rows = [_row(line, where) for where, line in read_lines(path, "a task")]
     if not rows:
         raise ConfigError(f'{path} has no rows; it needs JSON objects with "prompt" and "answer", one per line')
     return rows
 
 
 def _row(line: str, where: str) -> TaskRow:
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is not JSON: {error}") from error
+    row = read_json_line(line, where)
     prompt = row.get("prompt") if isinstance(row, dict) else None
     if not isinstance(prompt, str) or not prompt.strip():
         raise ConfigError(f'{where} has no text in "prompt"; the row is {line[:60]!r}')

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
+from typing import Any
 
 from surefoot.data.shipped_yaml import read_shipped
+from surefoot.errors import ConfigError
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 _END = re.compile(r"(?<=[.!?؟])\s+(?=[^\s])")
@@ -15,6 +19,23 @@ VERBS: dict[str, list[str]] = read_shipped("surefoot.decide.prompts", "verbs.yam
 
 _GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 _POLITE = re.compile(r"^(?:please|kindly|can you|could you|would you|i want you to|i need you to)[\s,]+", re.IGNORECASE)
+
+
+def read_lines(path: Path, what: str) -> list[tuple[str, str]]:
+    """Return ("path:number", line) of each line of a user's file that is not empty. `what` names its content in errors."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {what} from {path}: {error}") from error
+    return [(f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def read_json_line(line: str, where: str) -> Any:
+    """Return the JSON value of a line."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is not JSON: {error}") from error
 
 
 def tokens(text: str) -> int:

@@ -106,10 +106,12 @@ def _recall_policy(service: Service, serving: ServedPolicy) -> None:
         serving.order = max(serving.order, order)
         learn_later(serving, order, steps)
     _continue(serving, tracked, service)
-    live = serving.versions.live
     serving.newest = numbers[-1]
-    # The newest one, if the process ended before it went live: nobody chose the older one.
-    serving.version = serving.newest if live is None or not serving.versions.held else live
+    if serving.versions.live != serving.newest and not serving.versions.held:
+        # The service stopped between writing its newest version and promoting it.
+        serving.versions.promote(serving.newest, "learned")
+    live = serving.versions.live
+    serving.version = serving.newest if live is None else live
     if serving.version != serving.newest:
         serving.pinned = version_chooser(serving, serving.version)
     for id, waiting in list(tracked.items()):

@@ -89,10 +89,10 @@ def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     seeds = "fresh seeds" if result.finals else "the seeds of the search"
     lines = [
         f"# {task.name}: trial {result.best.number} of {len(result.trials)}",
-        f"# {_score_text(result.best)} on {seeds}",
+        f"# {score_text(result.best)} on {seeds}",
     ]
     if result.base is not None and result.base.number != result.best.number:
-        lines.append(f"# {_score_text(result.base)} before the search")
+        lines.append(f"# {score_text(result.base)} before the search")
     # With population-based training the score is not that of these settings alone.
     inherited = result.trials_by_number.get(result.best.number, {}).get("from_rung")
     if inherited and not result.finals:
@@ -102,7 +102,8 @@ def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     return "\n".join(lines) + "\n" + yaml.safe_dump(task.settings(result.best.params), sort_keys=False)
 
 
-def _score_text(trial: TrialResult) -> str:
+def score_text(trial: TrialResult) -> str:
+    """Return the scores of a trial in words."""
     return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
 
@@ -147,10 +148,10 @@ def _summary(result: SearchResult) -> str:
     if result.best is None:
         return "No trial was trained to the end."
     if result.base is None:
-        return f"Best: {_score_text(result.best)}."
+        return f"Best: {score_text(result.best)}."
     if result.best.number == 0:
-        return f"No trial was better than the base: {_score_text(result.best)}."
-    return f"Best {_score_text(result.best)}; before the search {_score_text(result.base)}."
+        return f"No trial was better than the base: {score_text(result.best)}."
+    return f"Best {score_text(result.best)}; before the search {score_text(result.base)}."
 
 
 def _finals(result: SearchResult) -> str:

@@ -93,15 +93,15 @@ def test_steps_of_one_prompt_are_one_episode_however_they_come_in():
             )
     chains = trainer._chains()
     assert [len(chain) for chain in chains] == [3, 3]
-    assert [outcome.terminated for _, outcome in chains[0]] == [False, False, True]
+    assert [step.terminated for step in chains[0]] == [False, False, True]
 
 
 def test_an_episode_that_was_cut_is_worth_what_lies_ahead():
     trainer, rng = a_trainer(), np.random.default_rng(0)
     told(trainer, rng, 1, done=False)
-    (((_, outcome),),) = [tuple(chain) for chain in trainer._chains()]
-    assert outcome.truncated
-    assert outcome.bootstrap == pytest.approx(trainer.select_action(trainer.buffer[0].next_state)["value"], abs=1e-6)
+    ((step,),) = trainer._chains()
+    assert step.truncated
+    assert step.bootstrap == pytest.approx(trainer.select_action(trainer.buffer[0].next_state)["value"], abs=1e-6)
 
 
 def test_statistics_are_there_after_training():

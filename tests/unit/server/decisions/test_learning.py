@@ -54,21 +54,6 @@ def test_the_gap_between_versions_grows_with_the_policy(tmp_path):
     assert run(tmp_path, story, training=schema.TrainingBody()) == [128, 128, 2000, 5000]
 
 
-def test_a_version_that_was_saved_but_not_promoted_before_the_end_decides_after_a_restart(tmp_path):
-    async def ends_between(service):
-        serving = service.policy("greet")
-        serving.versions.promote = lambda *_: None
-        await rewarded(service, 40)
-        await until(lambda: serving.newest >= 2)
-
-    async def after(service):
-        serving = service.policy("greet")
-        return serving.newest >= 2, serving.version == serving.newest, serving.pinned
-
-    run(tmp_path, ends_between, training=AUTOMATIC)
-    assert run(tmp_path, after, training=AUTOMATIC) == (True, True, None)
-
-
 def test_an_older_version_that_somebody_chose_still_decides_after_a_restart(tmp_path):
     async def chosen(service):
         serving = service.policy("greet")
