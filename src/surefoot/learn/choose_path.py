@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from surefoot import native
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.native import NativeUpdate
@@ -28,7 +27,8 @@ def choose_path(
     reason = why_not(policy)
     if reason is not None or not isinstance(policy, ActorCritic):
         return None, refuse_if_required(config, reason or "the policy contains a custom network")
-    return NativeUpdate(policy, optimizer, config, generator), supported()
+    update = NativeUpdate(policy, optimizer, config, generator)
+    return update, supported(update)
 
 
 def refuse_if_required(config: PPOConfig, reason: str) -> str:
@@ -38,6 +38,6 @@ def refuse_if_required(config: PPOConfig, reason: str) -> str:
     return reason
 
 
-def supported() -> str:
+def supported(update: NativeUpdate) -> str:
     """Return the reason that a report gives for the kernel."""
-    return f"the kernel supports this policy ({native.instruction_set()})"
+    return f"the kernel supports this policy ({update.net.instruction_set})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,15 +99,14 @@ class Learner:
 
     def acting(self, progress: float | None = None) -> AbstractContextManager[None]:
         """Set the policy to its sampling temperature within the block, for collecting a rollout."""
-        temperature = self.knobs(progress).temperature
-        return nullcontext() if temperature == 1.0 else at_temperature(self.policy, temperature)
+        return at_temperature(self.policy, self.knobs(progress).temperature)
 
     def _choose_steps(self) -> None:
         """Bring kernel and optimiser in line with the policy as it is now, or let torch learn and say why."""
         reason = None if self.native is None else self.native.refresh()
         steps: Implementation[Any] = self.by_torch
         if self.native is not None:
-            self.path_reason = supported() if reason is None else refuse_if_required(self.config, reason)
+            self.path_reason = supported(self.native) if reason is None else refuse_if_required(self.config, reason)
             steps = self.native if reason is None else self.by_torch
         if steps is self.by_torch:
             self.optimizer.follow(self.policy.parameters(), critic=critic_of(self.policy, self.config))
@@ -132,7 +131,7 @@ class Learner:
         self._refuse_bad(rollout, valid)
         self._choose_steps()
         # The ratio compares log-probs at the temperature that the actions were sampled at.
-        with self.acting(progress):
+        with at_temperature(self.policy, knobs.temperature):
             # Advantages A_t and targets A_t + V(s_t) by GAE, before any weight changes.
             batch, moments = self.steps.prepare(rollout, valid)
             if lag > 0:

@@ -64,8 +64,10 @@ class NativeUpdate:
         self.optimizer, self.config, self.generator = optimizer, config, generator
         self.bad_in_a_row = 0
         """Non-finite gradient steps since the last finite one."""
-        self._order = torch.empty((config.epochs, 0), dtype=torch.int64)
+        self._order = np.empty((config.epochs, 0), np.int64)
         """[epochs, samples]: buffer for the shuffled order; reused while rollouts have the same size."""
+        self._epochs: list[torch.Tensor] = []
+        """Its rows."""
 
     def refresh(self) -> str | None:
         """Make the kernel use the policy and the optimiser as they are now; return why it cannot, or None."""
@@ -163,9 +165,10 @@ class NativeUpdate:
         size, _ = minibatch_size_for(samples, config.minibatch_size, config.minibatches)
         sizes = split_sizes(columns, max(1, size // batch.length))
         if self._order.shape[1] != columns:
-            self._order = torch.empty((config.epochs, columns), dtype=torch.int64)
+            self._order = np.empty((config.epochs, columns), np.int64)
+            self._epochs = [torch.from_numpy(x) for x in self._order]
         before = self.generator.get_state()
-        for row in self._order:
+        for row in self._epochs:
             torch.randperm(columns, generator=self.generator, out=row)
         table = np.empty((config.epochs * len(sizes), len(COLUMNS)))
         epoch_of = np.empty(len(table), np.int32)
@@ -206,7 +209,7 @@ class NativeUpdate:
             ref_log_prob=batch.ref_log_prob,
             mask=batch.mask,
             **({} if batch.start is None else memories(batch.length, batch.start, batch.valid, batch.context)),
-            order=self._order.numpy(),
+            order=self._order,
             sizes=np.array(sizes, np.int64),
             table=table,
             epoch_of=epoch_of,

@@ -29,7 +29,6 @@ int sf_read_columns(sf_call *call, const sf_net *net, sf_update *u) {
 /* net_act(net, *, rng uint64 [4], n, obs [n][inputs], mask [n][options] or None, deterministic, the outputs [n][…], and
  * with memory start [n], carry and critic_carry [n][carried]) */
 static PyObject *net_act(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     struct {
         sf_net *net;
         sf_rng *rng;
@@ -58,7 +57,6 @@ static PyObject *net_act(PyObject *self, PyObject *const *args, Py_ssize_t count
 /* net_values(net, n, obs [n][inputs], carry [n][carried] or None, value [n]): `carry` is the state of the critic's memory, which stays
  * unchanged; None without memory. */
 static PyObject *net_values(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     struct {
         sf_net *net;
         int n;
@@ -81,7 +79,6 @@ static PyObject *net_values(PyObject *self, PyObject *const *args, Py_ssize_t co
 
 /* net_log_probs(net, samples, features, action, mask, result [samples]): log π under the current weights. */
 static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     struct {
         sf_net *net;
         float *result;

@@ -34,7 +34,6 @@ const sf_ops *sf_ops_named(const char *name) {
 
 /* instruction_sets() → the names of those that this machine has, the best one first. */
 static PyObject *instruction_sets(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
     static const char *const all[] = {"avx512", "avx2", "wide", "base"};
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < sizeof all / sizeof *all; i++) {

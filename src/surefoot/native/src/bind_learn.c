@@ -5,7 +5,6 @@
 
 /* net_save(net) / net_restore(net): a snapshot of parameters and optimizer slots, and the way back. */
 static PyObject *net_save(PyObject *self, PyObject *capsule) {
-    (void)self;
     sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
     if (!net || !sf_net_is_ready(net)) return NULL;
     if (!sf_net_save(net)) return PyErr_NoMemory();
@@ -13,7 +12,6 @@ static PyObject *net_save(PyObject *self, PyObject *capsule) {
 }
 
 static PyObject *net_restore(PyObject *self, PyObject *capsule) {
-    (void)self;
     sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
     if (!net || !sf_net_is_ready(net)) return NULL;
     if (!net->has_snapshot) {
@@ -48,7 +46,6 @@ static int order_is_valid(const sf_update *u) {
 /* net_learn(net, *, the members of sf_update down to `epoch_of`)
  * → (steps, stopped, bad_steps, bad_in_a_row, rolled_back, epochs_begun, first_ratio_error) */
 static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     struct {
         sf_net *net;
     } in = {0};
@@ -91,7 +88,6 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
 
 /* gae(*, the members of sf_gae_arrays) */
 static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     sf_gae_arrays in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "gae", args, count, names, 0) ||

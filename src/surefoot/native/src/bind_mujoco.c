@@ -80,7 +80,6 @@ static void set_functions(sf_mujoco *w, const uint64_t *address) {
 /* mujoco_new(*, n, threads, name, functions [6], the members of sf_mujoco, piece [pieces][5], lengths of the arrays, low, high) →
  * streams, which cannot be stepped before `mujoco_point`. */
 static PyObject *mujoco_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     mujoco_call in = {0};
     SF_CALL(call);
     held_mujoco *held = calloc(1, sizeof *held);
@@ -114,7 +113,6 @@ static PyObject *mujoco_new(PyObject *self, PyObject *const *args, Py_ssize_t co
 /* mujoco_point(streams, addresses, elapsed, alive): set the addresses of each stream, [n][3 + SF_ARRAYS]: mjModel, mjData,
  * bitgen_t and the arrays; and the steps taken in its episode [n]. The dict `alive` holds what the addresses belong to. */
 static PyObject *mujoco_point(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     mujoco_call in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "mujoco_point", args, count, NULL, 4) || !sf_read(&call, CAPSULE(in, streams, SF_STREAMS_CAPSULE))) return NULL;

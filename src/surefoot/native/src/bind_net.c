@@ -44,7 +44,6 @@ static int spec_is_consistent(const sf_net_spec *spec) {
 }
 
 static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     SF_CALL(call);
     sf_net_spec spec = {0};
     if (!sf_begin(&call, "net_new", args, count, names, 0)) return NULL;
@@ -70,7 +69,6 @@ static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count
 
 /* net_sizes(net) → how many numbers each tensor has, in the kernel's order. */
 static PyObject *net_sizes(PyObject *self, PyObject *capsule) {
-    (void)self;
     const sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
     PyObject *sizes = net ? PyTuple_New(net->tensors) : NULL;
     for (int t = 0; sizes && t < net->tensors; t++) {
@@ -84,7 +82,6 @@ static PyObject *net_sizes(PyObject *self, PyObject *capsule) {
  * parameter, its two optimizer slots and its step (0 for none), and of the two rows of the normaliser (0 for none) and of that of
  * a critic that sees something else. */
 static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     struct {
         sf_net *net;
         const uint64_t *addresses;
@@ -126,7 +123,6 @@ static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t cou
 
 /* net_pack(net): copy the current weights for acting, which uses them until the next call. */
 static PyObject *net_pack(PyObject *self, PyObject *capsule) {
-    (void)self;
     sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
     if (!net || !sf_net_is_ready(net)) return NULL;
     net->ops->pack(net, 0);
@@ -135,7 +131,6 @@ static PyObject *net_pack(PyObject *self, PyObject *capsule) {
 
 /* net_temperature(net, temperature): divide the logits by it from now on. */
 static PyObject *net_temperature(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     struct {
         sf_net *net;
         float temperature;
@@ -169,7 +164,6 @@ static int holds_items(PyObject *container, PyObject *items) {
 /* holds(containers, items) → bool: True if each container of the first tuple still holds the objects in its tuple of the second.
  * The same loop in Python takes longer than a small update may lose. */
 static PyObject *holds(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1])) {
         PyErr_SetString(PyExc_TypeError, "holds takes two tuples of one length");
         return NULL;

@@ -17,7 +17,6 @@ static void free_rollout(PyObject *capsule) {
 
 /* rollout_new(net, *, the members of sf_rollout but those of the network) */
 static PyObject *rollout_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     sf_rollout_call in = {0};
     sf_rollout r = {0};
     SF_CALL(call);
@@ -84,7 +83,6 @@ static int world_fits(const sf_rollout_call *in) {
 /* rollout_collect(net, rollout, rng, streams, *, deterministic, obs, start, returns, lengths, ended) → (how many episodes ended, or -1 - t if
  * step t held a non-finite number; seconds spent in the environment). `obs` and `start` are updated. */
 static PyObject *rollout_collect(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     sf_rollout_call in = {0};
     sf_collection c = {0};
     SF_CALL(call);

@@ -52,7 +52,6 @@ static PyObject *run(const scan_call *in, int (*function)(const sf_scan *)) {
 
 /* scan_forward(*, …): `gates` and `saved` are None if there will be no backward pass. */
 static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_forward", args, count, names) || !read_steps(&in)) return NULL;
@@ -71,7 +70,6 @@ static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 /* scan_step(*, …): one step of N streams from its input on, for acting. */
 static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_step", args, count, names) || !sf_read(&in.call, INT(*scan, inputs, 1, MOST_INPUTS))) return NULL;
@@ -90,7 +88,6 @@ static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t cou
 /* scan_backward(*, …): gradients that are None are 0; d_onward is None for an LSTM. Σ d_onward beforeᵀ is the gradient of the
  * weight, Σ d_onward that of the bias. */
 static PyObject *scan_backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     SCAN_CALL(in);
     sf_scan *scan = &in.scan;
     if (!begin(&in, "scan_backward", args, count, names) || !read_steps(&in)) return NULL;

@@ -44,7 +44,6 @@ static statistics measure(int64_t n, const float *reward, const float *value, co
 
 /* rollout_statistics(n, reward, value, target) → the members of `statistics` by name */
 static PyObject *rollout_statistics(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     struct {
         int64_t n;
         const float *reward, *value, *target;

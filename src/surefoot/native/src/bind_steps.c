@@ -11,7 +11,6 @@ static int read_t(sf_call *call, sf_rollout_call *in) {
 
 /* rollout_act(net, rollout, rng, t, obs, mask): sample actions for all streams and write them as step t. */
 static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     sf_rollout_call in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "rollout_act", args, count, NULL, 6) || !sf_read_pair(&call, &in)) return NULL;
@@ -30,7 +29,6 @@ static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t c
 /* rollout_record(rollout, t, obs, reward, terminated, truncated, valid, returns, lengths) → RECORDED, EPISODE_ENDED, or
  * NON_FINITE if nothing was written. `obs` follows the step; None if the caller has checked it. */
 static PyObject *rollout_record(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     sf_rollout_call in = {0};
     sf_step step = {0};
     SF_CALL(call);
@@ -49,7 +47,6 @@ static PyObject *rollout_record(PyObject *self, PyObject *const *args, Py_ssize_
 
 /* rollout_finish(net, rollout, obs): fill in values and next_value; `obs` follows the last step. */
 static PyObject *rollout_finish(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     sf_rollout_call in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "rollout_finish", args, count, NULL, 3) || !sf_read_pair(&call, &in) ||

@@ -85,7 +85,6 @@ static PyObject *numbers(const float *values, int size) {
 /* env_describe(which) → (name, state_size, obs_size, obs_low, obs_high, choices, action_size, action_low, action_high,
  * max_episode_steps) */
 static PyObject *env_describe(PyObject *self, PyObject *which) {
-    (void)self;
     const surefoot_env *env = env_of(which);
     if (!env) return NULL;
     return Py_BuildValue("(siiNNiiNNi)", env->name, env->state_size, env->obs_size, numbers(env->obs_low, env->obs_size),
@@ -96,7 +95,6 @@ static PyObject *env_describe(PyObject *self, PyObject *which) {
 
 /* streams_new(which, n): n streams of a built-in environment or of the `surefoot_env` at an address. */
 static PyObject *streams_new(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     SF_CALL(call);
     if (!sf_begin(&call, "streams_new", args, count, NULL, 2)) return NULL;
     const surefoot_env *env = env_of(args[0]);
@@ -111,7 +109,6 @@ static PyObject *streams_new(PyObject *self, PyObject *const *args, Py_ssize_t c
 
 /* streams_begin(streams, which, obs): begin episodes where `which` is true (everywhere if None); writes those rows of obs. */
 static PyObject *streams_begin(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_begin", args, count, 3, &in) ||
@@ -125,7 +122,6 @@ static PyObject *streams_begin(PyObject *self, PyObject *const *args, Py_ssize_t
 
 /* streams_observe(streams, obs): the current observations. */
 static PyObject *streams_observe(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_observe", args, count, 2, &in) ||
@@ -138,7 +134,6 @@ static PyObject *streams_observe(PyObject *self, PyObject *const *args, Py_ssize
 /* streams_step(streams, action, obs, reward, terminated, truncated, final_obs) → how many episodes ended, or -1 (and nothing
  * moved) if a choice is out of range. */
 static PyObject *streams_step(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_step", args, count, 7, &in)) return NULL;
@@ -168,7 +163,6 @@ static int read_state(sf_call *call, streams_call *in, sf_kind kind) {
 
 /* streams_state(streams, task, elapsed, rng): copy the state out. */
 static PyObject *streams_state(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call to = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_state", args, count, 4, &to) || !read_state(&call, &to, SF_OUTPUT)) return NULL;
@@ -183,7 +177,6 @@ static PyObject *streams_state(PyObject *self, PyObject *const *args, Py_ssize_t
 
 /* streams_set_state(streams, task, elapsed, rng): copy the state in. */
 static PyObject *streams_set_state(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call from = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_set_state", args, count, 4, &from) || !read_state(&call, &from, SF_INPUT)) return NULL;
@@ -198,7 +191,6 @@ static PyObject *streams_set_state(PyObject *self, PyObject *const *args, Py_ssi
 
 /* streams_seed(streams, rng): set the generator, state and increment of 16 bytes each. */
 static PyObject *streams_seed(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     streams_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "streams_seed", args, count, 2, &in) || !sf_read(&call, INPUT(in, rng, SF_BYTES, sizeof in.streams->rng)))

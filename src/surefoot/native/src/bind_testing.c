@@ -11,7 +11,6 @@ typedef struct {
 
 /* function(instruction_set, which, n, x [n], y [n]) */
 static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     testing_call in = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "function", args, count, NULL, 5) ||
@@ -26,7 +25,6 @@ static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t coun
 
 /* multiply(instruction_set, m, n, k, a [m][k], b [k][n], c [m][n]): c = a·b */
 static PyObject *multiply(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     testing_call in = {0};
     SF_CALL(call);
     const int64_t most = 1 << 24;

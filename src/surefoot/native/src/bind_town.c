@@ -21,7 +21,6 @@ static void free_town(PyObject *capsule) {
 
 /* town_new(*, A, O, T, E, cells, day, events, rules, and the tables of Layout by their names) */
 static PyObject *town_new(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     sf_town t = {0};
     SF_CALL(call);
     if (!sf_begin(&call, "town_new", args, count, names, 0) ||
@@ -112,7 +111,6 @@ static int begin(sf_call *call, const char *function, PyObject *const *args, Py_
 /* town_tick(town, B, *state, action, random, acted, terminated, reward, parts, rivalry, avoid) → the events, as bytes of
  * `sf_town_event` */
 static PyObject *town_tick(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     town_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "town_tick", args, count, 49, &in)) return NULL;
@@ -136,7 +134,6 @@ static PyObject *town_tick(PyObject *self, PyObject *const *args, Py_ssize_t cou
 
 /* town_view(town, B, *state, features, mask or None) */
 static PyObject *town_view(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
     town_call in = {0};
     SF_CALL(call);
     if (!begin(&call, "town_view", args, count, 43, &in)) return NULL;

@@ -11,7 +11,6 @@ static const double EDGE = 2.4, LEAN = 12 * 2 * PI / 360;
 static void cartpole_start(double *state, int n, surefoot_rng *rng) { sf_uniform_row(state, 4 * n, 0.05, rng); }
 
 static int cartpole_step(double *state, int64_t choice, const float *action, double *reward, surefoot_rng *rng) {
-    (void)action, (void)rng;
     const double x_dot = state[1], theta_dot = state[3];
     const double cosine = cos(state[2]), sine = sin(state[2]);
     const double push = ((choice ? 10.0 : -10.0) + POLE_MOMENT * (theta_dot * theta_dot) * sine) / TOTAL_MASS;

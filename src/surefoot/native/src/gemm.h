@@ -57,20 +57,15 @@ static void tiles(int m, int k, const float *a, int64_t row, int64_t column, con
     /* The last 7 or 8 rows as 4 and the rest: a tile of one or two rows has too few independent sums. */
     for (; m - r >= MR && (MR != 6 || (m - r != 7 && m - r != 8)); r += MR) ROWS_OF(MR);
     for (; MR == 6 && m - r >= 7; r += 4) ROWS_OF(4);
-    switch (m - r) {
-    case 1: ROWS_OF(1); break;
-    case 2: ROWS_OF(2); break;
-    case 3: ROWS_OF(3); break;
-#if MR > 4
-    case 4: ROWS_OF(4); break;
-    case 5: ROWS_OF(5); break;
-#endif
-#if MR > 6
-    case 6: ROWS_OF(6); break;
-    case 7: ROWS_OF(7); break;
-#endif
-    default: break;
-    }
+#define REST_OF(mr) if (mr < MR && m - r == mr) ROWS_OF(mr)
+    REST_OF(1);
+    else REST_OF(2);
+    else REST_OF(3);
+    else REST_OF(4);
+    else REST_OF(5);
+    else REST_OF(6);
+    else REST_OF(7);
+#undef REST_OF
 #undef ROWS_OF
 }
 

@@ -169,32 +169,20 @@ static int build_scratch(sf_net *net) {
 sf_net *sf_net_new(const sf_net_spec *spec, const sf_ops *ops) {
     sf_net *net = calloc(1, sizeof *net);
     if (!net) return NULL;
-    net->ops = ops;
-    net->panel = ops->panel;
-    net->rows = SF_ROWS;
-    net->inputs = spec->inputs + spec->critic_inputs;
-    net->views = spec->critic_inputs ? 2 : 1;
-    net->view[0].size = spec->inputs;
-    net->view[1].size = spec->critic_inputs;
-    net->shared = spec->shared;
-    net->memories = spec->memory == SF_NO_MEMORY ? 0 : spec->shared ? 1 : 2;
+    *net = (sf_net){.ops = ops, .panel = ops->panel, .rows = SF_ROWS, .temperature = 1.0f,
+                    .inputs = spec->inputs + spec->critic_inputs, .views = spec->critic_inputs ? 2 : 1,
+                    .view = {{.size = spec->inputs}, {.size = spec->critic_inputs}},
+                    .actor_depth = spec->actor_widths.count, .critic_depth = spec->critic_widths.count,
+                    .shared = spec->shared, .activation = spec->activation, .head = spec->head,
+                    .choices = spec->sizes.count, .numbers = spec->numbers, .first_option = spec->first_option,
+                    .noise_every = spec->noise_every, .log_std_low = spec->log_std_low, .log_std_high = spec->log_std_high,
+                    .memories = spec->memory == SF_NO_MEMORY ? 0 : spec->shared ? 1 : 2};
     for (int m = 0; m < net->memories; m++) {
         const int size = spec->memory_size, lstm = spec->memory == SF_LSTM;
         net->memory[m] = (sf_memory){.gates = lstm ? 4 : 3, .size = size, .carried = lstm ? 2 * size : size, .view = m && net->views == 2};
     }
     const int last = net->memories ? net->memory[0].size : net->view[net->views - 1].size;
     net->ld_inputs = row_length(between_trunks(net) + last, net->panel);
-    net->temperature = 1.0f;
-    net->activation = spec->activation;
-    net->head = spec->head;
-    net->first_option = spec->first_option;
-    net->noise_every = spec->noise_every;
-    net->log_std_low = spec->log_std_low;
-    net->log_std_high = spec->log_std_high;
-    net->actor_depth = spec->actor_widths.count;
-    net->critic_depth = spec->critic_widths.count;
-    net->choices = spec->sizes.count;
-    net->numbers = spec->numbers;
     for (int c = 0; c < net->choices; c++) net->options += net->sizes[c] = spec->sizes.value[c];
     net->outputs = net->options + net->numbers * (net->head == SF_BETA ? 2 : 1);
     if (!build_layers(net, spec) || !build_scratch(net)) {

@@ -23,7 +23,6 @@ INLINE void store(float *p, vf x) { *(vf_loose *)p = x; }
 INLINE vf splat(float x) { return x - (vf){0}; }
 INLINE vf pick(vi which, vf a, vf b) { return (vf)(((vi)a & which) | ((vi)b & ~which)); }
 INLINE vf vmax(vf a, vf b) { return pick(a > b, a, b); }
-INLINE vf vmin(vf a, vf b) { return pick(a < b, a, b); }
 /* A NaN stays one: the machine's minimum and maximum give back their second operand then. */
 INLINE vf clamp(vf x, float low, float high) {
 #if defined(__AVX512F__) && VL == 16
