@@ -18,7 +18,7 @@ from surefoot.graph.spec.fixes import fix_of
 from surefoot.graph.spec.history import History, digest
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
-from surefoot.graph.spec.text import canonical, load_graph, to_json
+from surefoot.graph.spec.text import canonical, load_graph, parse_graph, to_json
 from surefoot.graph.templates import template
 from surefoot.server.studio.op_text import describe
 
@@ -172,7 +172,8 @@ class GraphDirectory:
         return self._open[name]
 
     def new(self, name: str, graph: Graph) -> Document:
-        """Create a document; a number is added to a name that exists."""
+        """Create a document; a number is added to a name that exists. Raise `GraphError` if it could not be opened again."""
+        parse_graph(canonical(graph))
         parts = [re.sub(r"[^A-Za-z0-9 _.-]+", "-", part).strip(" .-_")[:50] for part in name.split("/")[-2:]]
         free = self._free_name("/".join(part for part in parts if part) or "graph")
         # The history of a deleted document with this name must not become part of the new one.

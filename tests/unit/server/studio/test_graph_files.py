@@ -77,6 +77,14 @@ def test_a_program_and_a_graph_are_imported_and_invalid_text_is_refused(tmp_path
         graphs.from_text("c", " [1]")
 
 
+def test_a_graph_that_could_not_be_read_again_is_refused_when_it_is_created(tmp_path) -> None:
+    graph = template("cartpole")
+    graph.layout["env"] = (1e300, 0.0)
+    with pytest.raises(GraphError, match="layout.env"):
+        GraphDirectory(tmp_path).new("far", graph)
+    assert not [*tmp_path.rglob("far*")]
+
+
 def test_a_deleted_graph_is_in_the_trash(tmp_path) -> None:
     graphs = GraphDirectory(tmp_path)
     graphs.from_template("cartpole")
