@@ -59,6 +59,8 @@ class Studio:
             result = command(tab=tab, **arguments) if verb == "watch" else command(**arguments)
         except SurefootError:
             raise
+        except OSError as error:
+            raise RunError(f"{verb} failed: {error.strerror or error}; nothing was changed") from error
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{verb} has missing or unknown arguments: {error}") from error
         return await result if asyncio.iscoroutine(result) else result

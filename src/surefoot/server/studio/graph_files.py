@@ -40,6 +40,9 @@ class Document:
         self.name, self.file = name, file
         log = file.parent / ".history" / f"{file.stem}.ndjson"
         log.parent.mkdir(parents=True, exist_ok=True)
+        if log.exists() and b"\n" not in log.read_bytes():
+            # A crash or a full disk cut off its first line: it has no graph, and must not pass for an empty one.
+            log.unlink()
         self.history = History(graph or (load_graph(file) if file.exists() and not log.exists() else None), log)
         self.version = 0
         if graph is None and file.exists():
@@ -82,8 +85,15 @@ class Document:
 
     def _save(self) -> None:
         temporary = self.file.with_suffix(".json.new")
-        temporary.write_text(canonical(self.graph), encoding="utf-8")
-        os.replace(temporary, self.file)
+        try:
+            temporary.write_text(canonical(self.graph), encoding="utf-8")
+            os.replace(temporary, self.file)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            # The log has the change; a file that is older than the log is written again with the next change.
+            if not self.file.exists():
+                raise
 
     def to_json(self) -> dict[str, Any]:
         """Return what a tab shows."""
