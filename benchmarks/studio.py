@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,7 +107,10 @@ def serving(folder: str, program: list[str]) -> Iterator[tuple[subprocess.Popen[
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert server.stdout is not None
     try:
-        yield server, server.stdout.readline().split()[2]
+        url = server.stdout.readline().split()[2]
+        # Print nodes write there, too: a full pipe would stop the run.
+        threading.Thread(target=server.stdout.read, daemon=True).start()
+        yield server, url
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(timeout=30)

@@ -197,6 +197,7 @@ export function App() {
           </div>
           <Resizer panel="right" />
           {code ? <CodePane /> : panels.right > 0 ? <Inspector /> : <span />}
+          <Menu />
         </main>
       )}
       {view === "runs" && (
@@ -205,7 +206,6 @@ export function App() {
         </Suspense>
       )}
       <Dialogs />
-      <Menu />
       <Tour />
       <Toasts />
     </div>

@@ -66,6 +66,8 @@ export interface State {
   kinds: Record<string, Kind>;
   templates: Hello["templates"];
   metrics: Hello["metrics"];
+  /** The metrics that are drawn. */
+  panelNames: string[];
   documents: Hello["documents"];
   view: View;
   doc: Doc | null;
@@ -100,7 +102,7 @@ export interface State {
 /** Panels as the user left them; narrow windows begin without those that would leave no canvas. */
 function storedPanels(): Panels {
   const wide = innerWidth;
-  const first: Panels = { left: wide < 1100 ? 0 : 172, right: wide < 900 ? 0 : 276, bottom: 236 };
+  const first: Panels = { left: wide < 1100 ? 0 : 172, right: wide < 900 ? 0 : 276, bottom: Math.min(236, Math.max(150, Math.round(0.2625 * innerHeight))) };
   try {
     return { ...first, ...(JSON.parse(localStorage.getItem(wide < 1100 ? "panels-narrow" : "panels") ?? "{}") as Partial<Panels>) };
   } catch {
@@ -134,6 +136,7 @@ export const useStudio = create<State>(() => ({
   kinds: {},
   templates: [],
   metrics: {},
+  panelNames: [],
   documents: [],
   view: (wanted().get("view") as View | null) ?? "gallery",
   doc: null,
@@ -470,6 +473,7 @@ export function begin(): void {
         kinds: Object.fromEntries(hello.catalogue.map((kind) => [kind.name, kind])),
         templates: hello.templates,
         metrics: hello.metrics,
+        panelNames: hello.panels,
         documents: hello.documents,
         session: hello.session,
         rows: hello.session?.curves ?? [],

@@ -211,6 +211,7 @@ export interface Hello {
   templates: Template[];
   documents: { name: string; changed: number; graph: Pick<Graph, "nodes" | "edges" | "layout"> | null }[];
   metrics: Record<string, { healthy: [number, number] | null; meaning: string }>;
+  panels: string[];
   session: (Status & { curves: Row[]; findings: Finding[] }) | null;
   breaks: BreakCondition[];
   pace: number;

@@ -14,8 +14,15 @@ export function short(x: unknown): string {
   }
   if (typeof x === "boolean") return x ? "yes" : "no";
   if (Array.isArray(x)) return `[${x.map(short).join(", ")}]`;
-  if (typeof x === "object") return `{${Object.entries(x).map(([k, v]) => `${k}: ${short(v)}`).join(", ")}}`;
+  if (typeof x === "object") return scheduleText(x) || `{${Object.entries(x).map(([k, v]) => `${k}: ${short(v)}`).join(", ")}}`;
   return String(x);
+}
+
+/** Return a schedule to 0 as one types it, such as lin_0.001; of anything else an empty text. */
+export function scheduleText(value: unknown): string {
+  const { kind, start, end } = value as { kind?: string; start?: number; end?: number };
+  const word = { linear: "lin", cosine: "cos" }[kind ?? ""];
+  return word && end === 0 ? `${word}_${start}` : "";
 }
 
 /** Return a number with two digits. */

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ class Served:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ONE_THREAD)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().split()[2]
+        # Print nodes write there, too: a full pipe would stop the run.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
         self.port = int(self.url.split(":")[2].split("/")[0])
         self.token = self.url.partition("token=")[2]
 
@@ -140,11 +143,11 @@ def ticks(page) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def grave(page) -> list:
-    """Serious findings of axe, each with where it is."""
+def flaws(page, *rules: str) -> list:
+    """Findings of axe, the minor ones too, each with where it is; of all rules, or of these only."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(page).response["violations"]
-    return [(v["id"], [n["target"] for n in v["nodes"]][:4]) for v in found if v["impact"] in ("serious", "critical")]
+    found = axe.run(page, options={"runOnly": list(rules)} if rules else None).response["violations"]
+    return [(v["id"], v["impact"], [n["target"] for n in v["nodes"]][:4]) for v in found]
 
 
 def to_gallery(page) -> None:
@@ -579,7 +582,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
         assert searching.wait(timeout=90) == 0
     expect(found).to_contain_text("ended")
     expect(found.locator(".yaml")).to_contain_text("trainer.lr:")
-    assert grave(page) == []
+    assert flaws(page) == []
     picture(page, "search")
     page.get_by_role("button", name="Open as graph").click()
     page.get_by_test_id("node-trainer").wait_for()
@@ -625,43 +628,97 @@ def test_a_reload_and_a_killed_server_lose_nothing(browser, tmp_path: Path) -> N
     assert second.stop() == 0
 
 
-def test_every_view_is_free_of_serious_findings_of_axe(page) -> None:
-    def look(where: str) -> None:
-        assert grave(page) == [], where
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_axe_has_no_findings_on_any_page(page, theme: str) -> None:
+    # The colours are all that the themes do not share.
+    rules = ("color-contrast",) if theme == "light" else ()
 
+    def look(where: str, shown=page) -> None:
+        assert flaws(shown, *rules) == [], where
+
+    def dialog(button: str | None = None, key: str = "") -> None:
+        if button is None:
+            page.keyboard.press(key)
+        else:
+            page.get_by_role("button", name=button, exact=True).click()
+        page.locator("dialog h2").wait_for()
+        look(button or key)
+        if (theme, key) == ("light", "a"):
+            picture(page, "add")
+        page.keyboard.press("Escape")
+        page.locator("dialog").wait_for(state="detached")
+
+    def choose_trainer() -> None:
+        page.get_by_test_id("node-trainer").locator(".card-head").click()
+
+    if theme == "light":
+        page.get_by_role("button", name="light colours").click()
     look("gallery")
-    picture(page, "gallery")
+    if theme == "dark":
+        picture(page, "gallery")
+    for name in ("Import…", "Trash…"):
+        dialog(name)
+    page.get_by_role("button", name="Guided tour").click()
+    page.get_by_test_id("tour").wait_for()
+    look("tour")
+    # It must not cover what is below it for good.
+    page.get_by_test_id("template-language").scroll_into_view_if_needed()
+    page.get_by_test_id("template-language").click(trial=True)
+    page.get_by_role("button", name="Skip the tour").click()
+    page.get_by_role("button", name="New graph").click()
+    page.wait_for_selector(".empty")
+    look("empty canvas")
+    page.locator(".palette .kind b", has_text=re.compile("^Environment$")).click()
+    page.get_by_test_id("node-env").wait_for()
+    look("a node with an error")
+    page.locator(".react-flow__pane").click(position={"x": 15, "y": 15})
+    page.locator(".findings .fix").first.wait_for()
+    look("findings")
+    to_gallery(page)
     open_template(page, "cartpole_ppo")
     look("canvas")
-    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    choose_trainer()
     look("node")
-    picture(page, "canvas")
-    page.keyboard.press("e")
-    page.locator(".program").wait_for()
-    look("code")
-    page.keyboard.press("e")
-    page.get_by_role("button", name="light colours").click()
-    look("canvas, light")
-    picture(page, "light")
-    page.keyboard.press("a")
-    page.wait_for_selector("dialog")
-    look("dialog")
-    picture(page, "add")
+    picture(page, {"dark": "canvas", "light": "light"}[theme])
+    for key in ("a", "c", "/", "?", "g", "Control+o"):
+        dialog(key=key)
+        choose_trainer()
+    dialog("Share")
+    page.keyboard.press("Escape")
+    page.locator(".react-flow__pane").click(position={"x": 15, "y": 15})
+    dialog("Sweep…")
+    page.get_by_test_id("node-agent").locator(".card-head").click(button="right")
+    page.get_by_role("menuitem", name="Duplicate").wait_for()
+    look("menu")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+a")
+    page.get_by_role("button", name="Align top").wait_for()
+    look("several nodes")
     page.keyboard.press("Escape")
     page.keyboard.press("e")
-    page.locator(".program").wait_for()
-    look("code, light")
+    page.locator(".program .line").first.wait_for()
+    look("code")
     page.keyboard.press("e")
+    page.get_by_role("button", name="▶ Run").click()
+    page.wait_for_function("() => (window.studio.get().session?.updates ?? 0) >= 5")
+    stop(page)
+    for name in ("Curves", "Environment", "Doctor", "History"):
+        if page.get_by_role("tab", name=name).get_attribute("aria-selected") != "true":
+            page.get_by_role("tab", name=name).click()
+        page.get_by_role("tabpanel", name=name).wait_for()
+        look(name)
+    page.get_by_role("tab", name="History").click()
     page.get_by_role("button", name="Runs", exact=True).click()
     page.get_by_label("filter runs").wait_for()
     look("runs")
-    if page.locator("tbody tr .link").count():
-        page.locator("tbody tr .link").first.click()
-        page.locator(".facts-row").wait_for()
-        look("a run, light")
-    to_gallery(page)
-    look("gallery, light")
-    page.get_by_role("button", name="dark colours").click()
+    page.locator("tbody tr .link").first.click()
+    page.locator(".facts-row").wait_for()
+    look("a run")
+    with page.context.expect_page() as waiting:
+        page.get_by_role("link", name="Report").click()
+    waiting.value.locator("#config tr").first.wait_for()
+    look("report", waiting.value)
+    waiting.value.close()
 
 
 # Smallest text on the cards and labels in pixels of the screen.
@@ -744,6 +801,14 @@ def test_a_loop_of_seven_nodes_opens_readable_and_every_window_shows_the_whole_f
     page.wait_for_timeout(500)
     assert page.evaluate(OUTSIDE) == []
     assert page.evaluate(SMALLEST) >= 11.0
+    page.get_by_role("tab", name="Curves").click()
+    # So it does when a run opens the drawer, whose first numbers change its height by parts of a pixel.
+    page.wait_for_timeout(500)
+    page.get_by_role("button", name="▶ Run").click()
+    page.wait_for_function("() => (window.studio.get().session?.updates ?? 0) >= 3")
+    page.wait_for_timeout(500)
+    assert page.evaluate(OUTSIDE) == []
+    stop(page)
     page.get_by_role("tab", name="Curves").click()
     for name in ("hierarchical", "town", "tools"):
         to_gallery(page)
@@ -950,7 +1015,7 @@ def test_marks_groups_versions_and_a_queue_make_it_a_place_to_work_in(page, serv
     adds = [row.locator("td").last.inner_text() for row in terms.all()]
     assert sum(map(float, adds)) == pytest.approx(float(shown), abs=0.02 + 0.01 * abs(float(shown)))
     expect(page.get_by_test_id("edge-values")).to_contain_text("[8] float64")  # of the node before the reroute
-    assert grave(page) == []
+    assert flaws(page) == []
     page.get_by_role("button", name="Runs", exact=True).click()
     expect(page.get_by_test_id("queue")).to_contain_text("seed 0")
     page.locator("tbody tr .link").first.click()
@@ -958,7 +1023,7 @@ def test_marks_groups_versions_and_a_queue_make_it_a_place_to_work_in(page, serv
     page.keyboard.press("Enter")
     expect(page.locator("td button.tag")).to_have_text("good")
     page.get_by_role("button", name="light colours").click()
-    assert grave(page) == []
+    assert flaws(page) == []
     page.get_by_role("button", name="Empty the queue").click()
     expect(page.get_by_test_id("queue")).to_have_count(0)
     page.evaluate("() => window.studio.halt()")
@@ -969,7 +1034,7 @@ def test_marks_groups_versions_and_a_queue_make_it_a_place_to_work_in(page, serv
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="balance")).to_be_visible()
     expect(page.locator(".documents .thumb").first).to_be_visible()
-    assert grave(page) == []
+    assert flaws(page) == []
     page.locator(".documents li", has=page.get_by_label(f"rename balance/{name}")).locator("button").first.click()
     page.locator(".stage[data-placed]").wait_for()
     assert document(page) == f"balance/{name}"
@@ -996,12 +1061,12 @@ def test_marks_groups_versions_and_a_queue_make_it_a_place_to_work_in(page, serv
     page.get_by_role("button", name="Sweep…").click()
     page.get_by_label("parameter 1").select_option("trainer.epochs")
     page.get_by_label("values 1").fill("1, 2")
-    assert grave(page) == []
+    assert flaws(page) == []
     page.get_by_role("button", name="Start 2 runs").click()
     page.get_by_role("button", name="Compare 2 runs").click()
     expect(page.get_by_test_id("compare").locator("tbody").first.locator("tr")).to_have_count(2)
     page.get_by_role("button", name="dark colours").click()
-    assert grave(page) == []
+    assert flaws(page) == []
 
 
 def answer(port: int, path: str, **headers: str) -> tuple[int, str]:

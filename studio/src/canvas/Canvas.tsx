@@ -60,7 +60,9 @@ const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?
 // Text of the cards in pixels, the least that it has on the screen, and how much larger it may become within its rows.
 const CARD_TEXT = 13.5;
 const LEAST_TEXT = 11.05;
-const LARGEST_SCALE = 1.4;
+const LARGEST_SCALE = 1.7;
+/** The same of messages and parameters, which have lines of a fixed height (theme.css). */
+const LARGEST_SMALL = 1.4;
 
 /** Return the scale of the text on the cards at a zoom: it shrinks less than the cards, to stay readable. In few steps, each of
  * which lays out all cards. */
@@ -322,9 +324,9 @@ function Flow() {
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
         trouble: 0,
       };
-      // A line takes about 24 characters, fewer in larger text.
+      // A line takes about 28 characters, fewer in larger text.
       const message = data.findings.find((f) => f.level === "error")?.message ?? "";
-      data.trouble = message ? 11 + 17 * LARGEST_SCALE * Math.ceil((Math.min(message.length, TROUBLE) / 24) * LARGEST_SCALE) : 0;
+      data.trouble = message ? 11 + 17 * LARGEST_SMALL * Math.ceil((Math.min(message.length, TROUBLE) / 28) * LARGEST_SMALL) : 0;
       const [x, y] = places[id] ?? [0, 0];
       if (node.type === "Reroute") {
         const handle = (kind: "target" | "source") => ({ id: "value", type: kind, position: kind === "target" ? Position.Left : Position.Right, x: kind === "target" ? 0 : REROUTE - 1, y: REROUTE / 2, width: 1, height: 1 });
@@ -458,8 +460,10 @@ function Flow() {
     let size = "";
     const resized = new ResizeObserver(() => {
       const now = `${stage?.clientWidth} ${stage?.clientHeight}`;
+      // Parts of a pixel count as a change, too: they must not cancel the fit to the change before them.
+      if (now === size) return;
       clearTimeout(soon);
-      if (size && now !== size && !moved.current) soon = window.setTimeout(() => moved.current || void fitAll(0), 60);
+      if (size && !moved.current) soon = window.setTimeout(() => moved.current || void fitAll(0), 60);
       size = now;
     });
     if (stage) resized.observe(stage);

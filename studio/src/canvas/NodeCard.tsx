@@ -29,9 +29,8 @@ export interface CardData extends Record<string, unknown> {
 /** Characters of a message that a card shows. */
 export const TROUBLE = 110;
 
-/** Beside a port name of this length there is only room for the number, beside one of the other for two digits of it. */
-const LONG = 11;
-const LONGEST = 14;
+/** Beside a port name of this length two digits are shown. */
+const LONG = 10;
 
 /** Current value of an output, beside its port: a label on the edge would cover other nodes. */
 function Live({ end, name }: { end: string; name: string }) {
@@ -42,8 +41,8 @@ function Live({ end, name }: { end: string; name: string }) {
   const shape = shapeOf(summary);
   return (
     <span className="live" data-testid={`live-${end}`} title={shape}>
-      {name.length < LONG && ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
-      {now !== null && <b>{name.length < LONGEST ? short(now) : brief(now)}</b>}
+      {now !== null && <b>{name.length < LONG ? short(now) : brief(now)}</b>}
+      {ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
     </span>
   );
 }
@@ -111,7 +110,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
         <div className="facts">
           {data.params.slice(0, FACTS).map(([name, value]) => (
             <span key={name}>
-              {name} <b>{short(value).slice(0, 26)}</b>
+              {name} <b>{short(value).replace(/^surefoot\//, "").slice(0, 30)}</b>
             </span>
           ))}
         </div>

@@ -5,14 +5,14 @@ import { portsOf } from "../ports";
 import type { Graph, GraphNode, Kind } from "../types";
 import { endsOf } from "../words";
 
-export const WIDTH = 212;
+export const WIDTH = 248;
 /** Width and height of a reroute. */
 export const REROUTE = 20;
 
 // Must match theme.css: the height of the card's head with its borders, then one row per port, then one line per parameter.
-const HEAD = 51;
+const HEAD = 56;
 const ROW = 24;
-const FACT = 18;
+const FACT = 20;
 export const HANDLE = 12;
 /** Parameters that a card shows. */
 export const FACTS = 3;

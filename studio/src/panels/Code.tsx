@@ -115,7 +115,7 @@ export function CodePane() {
             </button>
           ))}
         </div>
-        <span className="quiet">{style === "script" ? "imports surefoot" : "needs only torch, numpy and gymnasium"} · {text.split("\n").length} lines</span>
+        <span className="quiet">{text.split("\n").length} lines; {style === "script" ? "imports surefoot" : "needs only torch, numpy, gymnasium"}</span>
         <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => toast("copied"))}>Copy</button>
         <button type="button" onClick={() => download(file, text)}>Download</button>
         <button type="button" aria-label="close the program" onClick={() => set({ code: false })}>✕</button>

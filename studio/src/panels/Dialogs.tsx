@@ -195,7 +195,7 @@ const KEYS: [string, string][] = [
 
 function Keys() {
   return (
-    <Frame title="Keyboard shortcuts">
+    <Frame title="Keyboard shortcuts" wide>
       <dl className="keys">
         {KEYS.map(([keys, words]) => (
           <div key={keys}>

@@ -5,7 +5,6 @@ import { Plot } from "./Plot";
 import { Resizer } from "./Resizer";
 import { World } from "./World";
 
-const PANELS = ["return", "approx_kl", "clip_fraction", "entropy", "explained_variance", "value_loss", "grad_norm", "first_ratio_error"];
 const TABS: [Tab, string][] = [
   ["run", "Curves"],
   ["world", "Environment"],
@@ -92,6 +91,7 @@ function Curves() {
   const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : NO_ROWS));
   const previous = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.previous : NO_ROWS));
   const metrics = useStudio((s) => s.metrics);
+  const panels = useStudio((s) => s.panelNames);
   if (rows.length === 0) return <p className="quiet pad">Metrics of every update are drawn here. The healthy range is shaded; values that are not finite are marked in red.</p>;
   const x = rows.map((r) => r.env_steps ?? 0);
   // The previous run at the same steps: its last value up to each of them.
@@ -104,7 +104,7 @@ function Curves() {
   };
   return (
     <div className="curves" data-testid="curves">
-      {PANELS.filter((name) => rows.some((r) => r[name] !== undefined)).map((name) => (
+      {panels.filter((name) => rows.some((r) => r[name] !== undefined)).map((name) => (
         <Plot key={name} title={name} x={x} series={[...(previous.length ? [{ label: "previous run", colour: "var(--quiet)", values: before(name) }] : []), { label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => r[name] ?? null) }]} bad={rows.flatMap((r, i) => (r[name] === null ? [i] : []))} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
       ))}
     </div>

@@ -1,15 +1,9 @@
 import { Fragment, useEffect, useRef, useState } from "react";
 import { toast } from "../store";
 import type { Param } from "../types";
+import { scheduleText } from "../words";
 
 const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : scheduleText(value) || JSON.stringify(value));
-
-/** Return a schedule to 0 as one types it, such as lin_0.001. */
-function scheduleText(value: unknown): string {
-  const { kind, start, end } = value as { kind?: string; start?: number; end?: number };
-  const word = { linear: "lin", cosine: "cos" }[kind ?? ""];
-  return word && end === 0 ? `${word}_${start}` : "";
-}
 
 /** One parameter. The input is sent to the server, which validates it and reports errors. */
 export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => Promise<unknown> }) {

@@ -37,7 +37,7 @@ export function Palette() {
       <div className="palette-list" tabIndex={0} role="region" aria-label="all nodes">
         {mine.length > 0 && (
           <section>
-            <h3>Saved</h3>
+            <h2>Saved</h2>
             {mine.map((node) => (
               <div key={node.name} className="saved-node">
                 <button type="button" className="kind" style={{ "--accent": "var(--c-any)" } as React.CSSProperties} title={`in: ${node.inputs.join(", ")}\nout: ${node.outputs.join(", ")}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-saved", node.name)} onClick={() => void addSaved(node.name)}>
@@ -51,7 +51,7 @@ export function Palette() {
         )}
         {groups.map(([category, list]) => (
           <section key={category}>
-            <h3>{category}</h3>
+            <h2>{category}</h2>
             {list.map((kind) => (
               <button type="button" key={kind.name} className="kind" style={{ "--accent": CATEGORY[category] ?? "var(--c-any)" } as React.CSSProperties} title={`${kind.summary}${kind.calls ? `\nCalls ${kind.calls}.` : ""}`} draggable onDragStart={(e) => e.dataTransfer.setData("text/surefoot-node", kind.name)} onClick={() => void addNode(kind.name)}>
                 <b>{humps(kind.name.replace(/Node$/, ""))}</b>

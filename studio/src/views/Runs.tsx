@@ -119,9 +119,8 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
   };
   return (
     <>
+      <h2>{row.run}</h2>
       <div className="row">
-        <h2>{row.run}</h2>
-        <span className="grow" />
         <a className="button" href={`/report/${encodeURIComponent(row.run)}`} target="_blank" rel="noreferrer">Report</a>
         <button type="button" disabled={!row.checkpoint || row.state === "running"} onClick={() => void resume()} title={row.checkpoint ? "resume from the last checkpoint" : "the run has no checkpoint"}>Resume</button>
         <button type="button" disabled={!row.graph} onClick={() => void ask<Doc>("open_run", { run: row.run }).then((doc) => doc && enter(doc))}>Open graph</button>

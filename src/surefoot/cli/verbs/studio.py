@@ -58,7 +58,13 @@ class StudioArgs:
         guard = TabGuard(port=listening.getsockname()[1], token=stored_token(self.dir))
         app = StudioApp(self.dir, runs, guard, warm=True)
         config = uvicorn.Config(
-            app.asgi(), log_level="warning", ws="websockets-sansio", ws_max_size=16 << 20, timeout_graceful_shutdown=3
+            app.asgi(),
+            log_level="warning",
+            ws="websockets-sansio",
+            ws_max_size=16 << 20,
+            # On this machine compressing costs the run more than it saves.
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=3,
         )
         server = uvicorn.Server(config)
         print(

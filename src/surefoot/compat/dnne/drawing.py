@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -26,6 +25,8 @@ WIDGETS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("FloatConstant", "IntConstant", "StringConstant"), ("value",)),
     "PrintValue": ("prefix",),
 }
+# As far as a graph's own layout reaches.
+MOST_PLACE = 1e9
 # Ports that DNNE called otherwise in its first workflows.
 PORTS = {"network_output": "policy_output"}
 # Of LiteGraph: never, and bypass.
@@ -77,6 +78,6 @@ def pair_of(content: Any) -> tuple[float, float] | None:
     """Return two numbers, which some versions store as a list and others by name."""
     named = as_mapping(content)
     pair = as_list(content) if named is None else list(named.values())
-    if pair is None or len(pair) < 2 or not all(isinstance(x, int | float) and math.isfinite(x) for x in pair[:2]):
+    if pair is None or len(pair) < 2 or not all(isinstance(x, int | float) and abs(x) < MOST_PLACE for x in pair[:2]):
         return None
     return float(pair[0]), float(pair[1])

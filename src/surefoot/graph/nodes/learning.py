@@ -48,7 +48,9 @@ def _check_input_size(input_size: Any, obs: Type) -> None:
     rows = {name: tuple(shape[1:]) for name, _, shape in obs.parts or () if name != MASK}
     sizes = input_size if isinstance(input_size, dict) else {next(iter(rows), "obs"): input_size}
     flat = {name: _entries(row) for name, row in rows.items()}
-    right = next(iter(flat.values())) if len(flat) == 1 else {name: _shown(row) for name, row in rows.items()}
+    right = {name: _shown(row) if len(row) > 1 else flat[name] for name, row in rows.items()}
+    if len(right) == 1:
+        (right,) = right.values()
     if set(sizes) != set(rows):
         message = f"input_size is {input_size} but the observations have the parts {', '.join(rows)}; set it to {right}"
         raise Misfit("input_size", message)

@@ -18,9 +18,9 @@ from surefoot.graph.schedule import Schedule, Setting, build, schedule
 from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph, as_end
 
-# Seconds between two summaries of a loop that runs by whole rollouts: for each, one rollout is fired node by node, which costs
-# 3 ms of 17.
-WHOLE_GAP = 0.2
+# Seconds between two summaries of a loop that runs by whole rollouts: for each, one rollout is fired node by node. Long rollouts
+# are watched less often: their summaries are at least 30 times as far apart as one takes, but not further than 2 s.
+WHOLE_GAP, WHOLE_SHARE, LONGEST_GAP = 0.2, 30.0, 2.0
 _TESTS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
@@ -72,9 +72,9 @@ class Interpreter:
         into: Directory of the run.
         trust: Allow Code nodes to run.
         live: Which outputs are watched.
-        profile: Measure the time of each node.
-        fuse: Run the plain loop in a native environment by whole rollouts, but for those in which a watched value is due; False
-            fires every node.
+        profile: Measure the time of each node, in every tick.
+        fuse: Run the plain loop in a native environment by whole rollouts, but for those in which a watched value is due; these
+            measure the time of each node, too. False fires every node.
         **run: Overrides of seed, total_steps and path.
     """
 
@@ -104,13 +104,20 @@ class Interpreter:
             self.live.gap = max(self.live.gap, WHOLE_GAP)
         self.breaks: list[Break] = []
         self.seconds = dict.fromkeys((each.id for each in self.plan.firings), 0.0)
-        """Time per node, if `profile` is set."""
+        """Time per node in the ticks that are measured."""
         self.profile = profile
         self.stopped_by: Break | None = None
         self.fired = ""
         """The node that `step_node` fired last."""
         self._index = 0
         self._paused = False
+        self._fired_since: float | None = None
+        """When a rollout began that is fired node by node only because a summary is due."""
+
+    @property
+    def by_rollouts(self) -> bool:
+        """Whether this is a loop that runs by whole rollouts while no value is due."""
+        return self._whole is not None
 
     @property
     def ticks(self) -> int:
@@ -132,7 +139,7 @@ class Interpreter:
 
     def tick(self) -> None:
         """Finish the current tick, or run one tick."""
-        if self._index or self.profile:
+        if self._index or self.profile or self.by_rollouts:
             while not self.step_node():
                 pass
         else:
@@ -178,8 +185,16 @@ class Interpreter:
             if self._index or self.profile:
                 self.tick()
             elif self.fuse and self._whole and not (self.breaks or live.is_due) and self._whole.is_possible(last):
+                if self._fired_since is not None:
+                    live.wait(min(LONGEST_GAP, WHOLE_SHARE * (live.clock() - self._fired_since)))
+                    self._fired_since = None
                 self._whole.run()
                 live.catch_up(machine.tick, machine.value)
+            elif self._whole:
+                # The first rollout does not count: it builds the networks.
+                if self._fired_since is None and machine.tick >= self._whole.steps:
+                    self._fired_since = live.clock()
+                self.tick()
             else:
                 # As `tick`, without a call of the clock per tick if nothing is watched.
                 machine.run_tick()
@@ -211,7 +226,7 @@ class Interpreter:
         return summary(self.machine.value(as_end(end)))
 
     def shares(self) -> dict[str, float]:
-        """Return the share of the time that each node took, if `profile` is set."""
+        """Return the share of the time that each node took in the ticks that were measured."""
         total = sum(self.seconds.values()) or 1.0
         return {id: seconds / total for id, seconds in self.seconds.items()}
 

@@ -146,6 +146,10 @@ class Live:
         else:
             self.catch_up(tick, read)
 
+    def wait(self, seconds: float) -> None:
+        """Take no summaries for some time, except those of values that are still missing."""
+        self._next = max(self._next, self.clock() + seconds)
+
     def catch_up(self, tick: int, read: Callable[[End], Any]) -> None:
         """Take the summaries of outputs that had no value when the others were taken, and have one now."""
         if self._owed:

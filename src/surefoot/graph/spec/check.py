@@ -16,6 +16,9 @@ from surefoot.graph.spec.params import complete_params, read_params
 from surefoot.graph.spec.subgraphs import flatten
 from surefoot.graph.spec.types import ANY, KINDS, TICK, WRITABLE, Clock, Type, misfit, when
 
+# Characters of a finding; the longest of the checker's own have half as many.
+MOST_MESSAGE = 600
+
 
 def check(graph: Graph) -> Checked:
     """Return the findings about a graph and what was inferred; nothing in the graph is run.
@@ -52,6 +55,9 @@ class _Checker:
     def report(
         self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()
     ) -> None:
+        if len(message) > MOST_MESSAGE:
+            # It may quote a value of the file.
+            message = f"{message[: MOST_MESSAGE // 2]} … {message[-MOST_MESSAGE // 2 :]}"
         self.checked.findings.append(
             GraphFinding(level=level, code=code, node=node, port=port, message=message, nodes=nodes)
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from surefoot.errors import GraphError
@@ -19,7 +21,8 @@ class History:
 
     Args:
         graph: The graph to start with; empty by default.
-        file: Log file. Each change is on disk before `do` returns; an existing log is replayed.
+        file: Log file. Each change is on disk before `do` returns, or it is undone and `OSError` is raised; an existing log is
+            replayed.
     """
 
     def __init__(self, graph: Graph | None = None, file: Path | str | None = None) -> None:
@@ -38,39 +41,53 @@ class History:
     def do(self, op: Op) -> None:
         """Apply an operation; operations that were undone can no longer be redone."""
         inverse = apply(self.graph, op)
+        self._write(op, inverse)
         self.done.append((op, inverse))
         self.undone = []
-        self._write(op)
 
     def undo(self) -> bool:
         """Undo the last operation; return False if there is none."""
         if not self.done:
             return False
-        op, inverse = self.done.pop()
+        op, inverse = self.done[-1]
         apply(self.graph, inverse)
-        self.undone.append((op, inverse))
-        self._write({"op": "undo"})
+        self._write({"op": "undo"}, op)
+        self.undone.append(self.done.pop())
         return True
 
     def redo(self) -> bool:
         """Apply the operation that was undone last; return False if there is none."""
         if not self.undone:
             return False
-        op, _ = self.undone.pop()
-        self.done.append((op, apply(self.graph, op)))
-        self._write({"op": "redo"})
+        op, _ = self.undone[-1]
+        inverse = apply(self.graph, op)
+        self._write({"op": "redo"}, inverse)
+        self.undone.pop()
+        self.done.append((op, inverse))
         return True
 
-    def _write(self, op: Op) -> None:
+    def _write(self, op: Op, inverse: Op | None = None) -> None:
+        """Append a line to the log. If that fails, on a full disk for instance, apply `inverse` and raise `OSError`."""
         if self.file is None:
             return
-        with open(self.file, "a", encoding="utf-8") as file:
-            # The time is for people who read the log; replay ignores it.
-            line: Op = {**op, "t": round(time.time(), 3)}
-            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-            file.flush()
-            # Without fsync a power failure could lose changes that the editor showed as saved.
-            os.fsync(file.fileno())
+        # The time is for people who read the log; replay ignores it.
+        line = json.dumps({**op, "t": round(time.time(), 3)}, ensure_ascii=False, separators=(",", ":")) + "\n"
+        size = None
+        try:
+            with open(self.file, "ab", buffering=0) as file:
+                size = file.tell()
+                if file.write(content := line.encode()) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.file))
+                # Without fsync a power failure could lose changes that the editor showed as saved.
+                os.fsync(file.fileno())
+        except OSError:
+            if inverse is not None:
+                apply(self.graph, inverse)
+            if size is not None:
+                # What was written of the line would be taken for a change, or the next line be joined to it.
+                with suppress(OSError):
+                    os.truncate(self.file, size)
+            raise
 
     def _replay(self, path: Path) -> None:
         """Apply a log; a torn last line, left by a crash while writing, is cut off."""

@@ -14,6 +14,7 @@ from surefoot.graph.run.interpreter import Break
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
+from surefoot.server.studio.curves import PANELS
 from surefoot.server.studio.doctor_fixes import remedy
 from surefoot.server.studio.document_commands import DocumentCommands
 from surefoot.server.studio.graph_files import GraphDirectory
@@ -58,6 +59,8 @@ class Studio:
             result = command(tab=tab, **arguments) if verb == "watch" else command(**arguments)
         except SurefootError:
             raise
+        except OSError as error:
+            raise RunError(f"{verb} failed: {error.strerror or error}; nothing was changed") from error
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{verb} has missing or unknown arguments: {error}") from error
         return await result if asyncio.iscoroutine(result) else result
@@ -82,6 +85,7 @@ class Studio:
             ],
             "documents": self.graphs.names(),
             "metrics": {name: {"healthy": m.healthy, "meaning": m.meaning} for name, m in METRICS.items()},
+            "panels": PANELS,
             "session": self._session_json(),
             "breaks": self.breaks,
             "pace": self.pace,

@@ -8,6 +8,17 @@ from typing import Any
 
 # Beyond this every second row is dropped: more points than pixels show nothing, and the shape stays.
 MOST = 4000
+PANELS = (
+    "return",
+    "approx_kl",
+    "clip_fraction",
+    "entropy",
+    "explained_variance",
+    "value_loss",
+    "grad_norm",
+    "first_ratio_error",
+)
+"""The metrics that the page draws. The others are in the record of the run: to round and send them would cost every update."""
 
 
 class CurveBook:
@@ -21,7 +32,8 @@ class CurveBook:
 
     def add(self, metrics: dict[str, Any]) -> None:
         """Add the metrics of an update."""
-        row = {name: rounded(value) for name, value in metrics.items() if isinstance(value, int | float)}
+        drawn = ((name, metrics.get(name)) for name in ("update", "env_steps", *PANELS))
+        row = {name: rounded(value) for name, value in drawn if isinstance(value, int | float)}
         with self._lock:
             self._count += 1
             if self._count % self._stride == 0:

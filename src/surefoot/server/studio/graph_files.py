@@ -18,7 +18,7 @@ from surefoot.graph.spec.fixes import fix_of
 from surefoot.graph.spec.history import History, digest
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
-from surefoot.graph.spec.text import canonical, load_graph, to_json
+from surefoot.graph.spec.text import canonical, load_graph, parse_graph, to_json
 from surefoot.graph.templates import template
 from surefoot.server.studio.op_text import describe
 
@@ -40,6 +40,9 @@ class Document:
         self.name, self.file = name, file
         log = file.parent / ".history" / f"{file.stem}.ndjson"
         log.parent.mkdir(parents=True, exist_ok=True)
+        if log.exists() and b"\n" not in log.read_bytes():
+            # A crash or a full disk cut off its first line: it has no graph, and must not pass for an empty one.
+            log.unlink()
         self.history = History(graph or (load_graph(file) if file.exists() and not log.exists() else None), log)
         self.version = 0
         if graph is None and file.exists():
@@ -82,8 +85,15 @@ class Document:
 
     def _save(self) -> None:
         temporary = self.file.with_suffix(".json.new")
-        temporary.write_text(canonical(self.graph), encoding="utf-8")
-        os.replace(temporary, self.file)
+        try:
+            temporary.write_text(canonical(self.graph), encoding="utf-8")
+            os.replace(temporary, self.file)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            # The log has the change; a file that is older than the log is written again with the next change.
+            if not self.file.exists():
+                raise
 
     def to_json(self) -> dict[str, Any]:
         """Return what a tab shows."""
@@ -172,7 +182,8 @@ class GraphDirectory:
         return self._open[name]
 
     def new(self, name: str, graph: Graph) -> Document:
-        """Create a document; a number is added to a name that exists."""
+        """Create a document; a number is added to a name that exists. Raise `GraphError` if it could not be opened again."""
+        parse_graph(canonical(graph))
         parts = [re.sub(r"[^A-Za-z0-9 _.-]+", "-", part).strip(" .-_")[:50] for part in name.split("/")[-2:]]
         free = self._free_name("/".join(part for part in parts if part) or "graph")
         # The history of a deleted document with this name must not become part of the new one.

@@ -1,4 +1,4 @@
-"""Operations on graphs in words, for the history and the Fix buttons."""
+"""Operations on graphs in words, as commands: for the history and the Fix buttons."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from surefoot.graph.spec.ops import Op
 
 DESCRIPTIONS = {
-    "add": "added {id} ({type})",
-    "remove": "removed {id}",
-    "connect": "connected {from} → {to}",
-    "disconnect": "disconnected {to}",
-    "move": "moved {id}",
-    "rename": "renamed {id} to {to}",
-    "frame": "changed the comment {id}",
+    "add": "add {id} ({type})",
+    "remove": "remove {id}",
+    "connect": "connect {from} → {to}",
+    "disconnect": "disconnect {to}",
+    "move": "move {id}",
+    "rename": "rename {id} to {to}",
+    "frame": "change the comment {id}",
 }
 
 
@@ -24,11 +24,11 @@ def describe(op: Op) -> str:
             changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
             return f"set {op['id']}: {changes[:80]}"
         case "mode":
-            return f"{ {'mute': 'muted', 'bypass': 'bypassed'}.get(op['mode'], 'activated') } {op['id']}"
+            return f"{op['mode'] or 'activate'} {op['id']}"
         case "within":
             return f"in {op['graph']}: {describe(op['do'])}"
         case "define":
-            return f"{'removed' if op['graph'] is None else 'changed'} sub-graph {op['name']}"
+            return f"{'remove' if op['graph'] is None else 'change'} sub-graph {op['name']}"
         case "run":
             return f"run settings: {', '.join(f'{k} = {v}' for k, v in op['settings'].items())}"
         case "batch":
@@ -37,7 +37,7 @@ def describe(op: Op) -> str:
             if len(ops) < 2:
                 return first
             only_moves = all(each["op"] == "move" for each in ops)
-            return f"moved {len(ops)} nodes" if only_moves else f"{first} and {len(ops) - 1} more"
+            return f"move {len(ops)} nodes" if only_moves else f"{first} and {len(ops) - 1} more"
         case kind:
             return DESCRIPTIONS[kind].format_map(op) if kind in DESCRIPTIONS else str(kind)
 

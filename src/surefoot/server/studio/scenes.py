@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import zlib
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
 from surefoot.town.view.picture import picture
 
-DRAWN = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
+# Environments that the page draws from their observations, by their whole name: InvertedPendulum has others than Pendulum.
+DRAWN = re.compile(r"(?:surefoot/)?(CartPole|Pendulum|Acrobot|MountainCar)(?:Continuous)?-v\d+")
 # As many as fit beside each other in the page's panel.
 COPIES = 4
 # Seconds between two pictures that an environment renders: one takes 10 ms and more, which the run waits for.
@@ -67,11 +69,15 @@ def scenes_of(engine: Interpreter) -> list[EnvScene]:
         if source is None:
             continue
         env_id = env_of(source)
-        kind = next((name for name in DRAWN if name in env_id), "Rendered")
-        if source.declared.name == "Scenario":
-            kind = "Town"
+        kind = "Town" if source.declared.name == "Scenario" else kind_of(env_id)
         scenes.append(EnvScene(kind=kind, env_id=env_id, env=source.id, step=firing.id))
     return scenes
+
+
+def kind_of(env_id: str) -> str:
+    """Return how the page draws an environment; `Rendered` if it shows a picture of it."""
+    known = DRAWN.fullmatch(env_id)
+    return "Rendered" if known is None else known[1]
 
 
 def rendered(world: World) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from surefoot.train.rundir.rundir import RunDir
 GAP = 0.1
 # Seconds between two frames of the environments: 25 per second look continuous.
 FRAME = 0.04
-# Profile between every tenth status message and the next only: profiling slows the engine down.
+# Shares of the time are sent with every tenth status message. A graph that is fired node by node is profiled in the time before
+# these only, because profiling slows it down.
 PROFILED = 10
 # Seconds between two checkpoints: the most that a crash of the browser's machine loses.
 SAVE_EVERY, SAVE_FIRST = 20.0, 3.0
@@ -178,7 +179,7 @@ class Session:
                 return
             if not self._goal:
                 continue
-            engine.profile = self._statuses % PROFILED == 0
+            engine.profile = not engine.by_rollouts and self._statuses % PROFILED == 0
             # A slowed-down run is followed tick by tick.
             engine.fuse = not self._pace
             # Returns to handle commands, to send a status, or at a break condition.
@@ -287,7 +288,7 @@ class Session:
             self._numbers["ticks_per_second"] = (engine.ticks - ticks) / (now - since)
             self._last = (now, engine.ticks)
         self._statuses += 1
-        if engine.profile:
+        if self._statuses % PROFILED == 1 and any(engine.seconds.values()):
             self._numbers["shares"] = {id: round(share, 4) for id, share in engine.shares().items()}
             # Halved, so that the shares follow the recent past.
             engine.seconds = {id: seconds * 0.5 for id, seconds in engine.seconds.items()}

@@ -40,6 +40,7 @@ def test_an_or_begins_with_the_environment() -> None:
         ([1], None),
         (["a", 2], None),
         ([1e999, 2], None),
+        ([1e300, 2], None),
         (3, None),
     ],
 )

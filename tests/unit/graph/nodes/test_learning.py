@@ -26,6 +26,9 @@ def test_the_output_of_an_agent_has_one_row_per_copy() -> None:
 def test_the_right_input_size_is_named() -> None:
     with pytest.raises(Misfit, match="input_size is 5 but the observations are 4; set it to 4"):
         outputs("PPOAgentNode", {"observations": OBS}, input_size=5, output_size=2)
+    image = Type("obs", parts=(("obs", "uint8", (8, 96, 96, 3)),))
+    with pytest.raises(Misfit, match=r"set it to \[96, 96, 3\]"):
+        outputs("PPOAgentNode", {"observations": image}, input_size=5, output_size=2)
     both = Type("obs", parts=(("goal", "float32", (8, 2)), ("obs", "float32", (8, 4))))
     with pytest.raises(Misfit, match="set it to {'goal': 2, 'obs': 4}"):
         outputs("PPOAgentNode", {"observations": both}, input_size=6, output_size=2)

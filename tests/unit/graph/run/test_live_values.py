@@ -84,6 +84,34 @@ def test_a_watched_loop_runs_by_whole_rollouts_but_for_those_with_a_summary(tmp_
         assert run.sha256() == watched
 
 
+def test_a_watched_loop_with_long_rollouts_is_watched_less_often_and_its_nodes_are_measured(tmp_path) -> None:
+    """A rollout that is fired node by node takes 0.1 s here; the next one follows after 2 s, the most that there is."""
+    now, fused = [0.0], list[int]()
+    graph = template("cartpole")
+    graph.remove("print")
+    graph.run.total_steps = 9 * 256
+    live = Live(per_second=10, clock=lambda: now[0])
+    with Interpreter(graph, live=live, into=tmp_path) as run:
+        run.run(64)
+        live.watch("step.rewards")
+        fire, whole = run.step_node, run._whole.run
+
+        def fired() -> bool:
+            now[0] += 0.001
+            return fire()
+
+        def counted() -> None:
+            fused.append(run.ticks)
+            now[0] += 0.5
+            whole()
+
+        run.step_node, run._whole.run = fired, counted
+        run.run()
+        assert run.shares()["trainer"] > 0.0
+    assert [each["tick"] for each in live.summaries("step.rewards")] == [65, 225]
+    assert fused == [96, 128, 160, 192, 256]
+
+
 @pytest.mark.parametrize("values", [[3.0], [2, 2, 2], [True, False, True], [-1.5, 0.0, 0.25, 7.0, 7.0]])
 def test_the_histogram_is_numpys(values: list) -> None:
     found = summary(np.array(values))

@@ -61,6 +61,9 @@ def test_a_delay_on_observations_cannot_start_with_a_number() -> None:
     graph.connect(edge.source, edge.target, Delay(3))
     assert (only(graph).node, only(graph).port) == ("either", "b")
     assert only(graph).message.startswith("its delay starts with 3, which is not observations; remove the first value")
+    graph.disconnect("either.b")
+    graph.connect(edge.source, edge.target, Delay([0] * 100_000))
+    assert len(only(graph).message) < 1000, "a file may hold any value; a page shows every message"
 
 
 def test_a_wrong_connection_says_why_and_what_would_fit() -> None:

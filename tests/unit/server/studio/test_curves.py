@@ -10,12 +10,12 @@ from surefoot.server.studio.curves import MOST, CurveBook, rounded
 def test_curves_of_any_length_stay_short_and_whole() -> None:
     book = CurveBook()
     for n in range(1, 3 * MOST):
-        book.add({"update": n, "loss": float("nan") if n == 1 else 0.5, "word": "x"})
+        book.add({"env_steps": n, "entropy": float("nan") if n == 1 else 0.5, "return": "x", "lr": 0.1})
     rows = book.to_json()
     assert len(rows) <= MOST
-    assert rows[-1]["update"] >= 3 * MOST - 4
-    assert rows[0]["update"] < 20
-    assert book.take()[-1] == {"update": 3 * MOST - 1, "loss": 0.5}
+    assert rows[-1]["env_steps"] >= 3 * MOST - 4
+    assert rows[0]["env_steps"] < 20
+    assert book.take()[-1] == {"env_steps": 3 * MOST - 1, "entropy": 0.5}, "only what the page draws"
     assert book.take() == []
 
 

@@ -1,13 +1,19 @@
 """Graph documents: changes are on disk, and edits by other programs are adopted."""
 
+import errno
+from contextlib import suppress
+
 import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.svg import to_page
+from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import canonical, load_graph, save_graph
 from surefoot.graph.templates import template
 from surefoot.server.studio.graph_files import GraphDirectory
+
+EPOCHS = {"op": "set", "id": "trainer", "params": {"epochs": 7}}
 
 
 def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> None:
@@ -75,6 +81,55 @@ def test_a_program_and_a_graph_are_imported_and_invalid_text_is_refused(tmp_path
             graphs.from_text("c", text)
     with pytest.raises(GraphError, match="a JSON list; a graph is an object"):
         graphs.from_text("c", " [1]")
+
+
+def test_a_graph_that_could_not_be_read_again_is_refused_when_it_is_created(tmp_path) -> None:
+    graph = template("cartpole")
+    graph.layout["env"] = (1e300, 0.0)
+    with pytest.raises(GraphError, match="layout.env"):
+        GraphDirectory(tmp_path).new("far", graph)
+    assert not [*tmp_path.rglob("far*")]
+
+
+@pytest.mark.parametrize("log", ["", '{"op":"open","gra'])
+def test_a_log_that_a_crash_cut_off_at_its_first_line_does_not_empty_the_graph(log: str, tmp_path) -> None:
+    save_graph(template("cartpole"), tmp_path / "mine.json")
+    (tmp_path / ".history").mkdir()
+    (tmp_path / ".history" / "mine.ndjson").write_text(log)
+    assert GraphDirectory(tmp_path).get("mine").graph.sha256() == template("cartpole").sha256()
+    assert load_graph(tmp_path / "mine.json").sha256() == template("cartpole").sha256()
+
+
+def test_on_a_full_disk_nothing_changes_and_nothing_is_lost(tmp_path, monkeypatch) -> None:
+    """The log cannot be written; then only the graph's file cannot be, which the next change writes again."""
+    graphs = GraphDirectory(tmp_path)
+    document = graphs.from_template("cartpole")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = (tmp_path / ".history" / "cartpole.ndjson").read_bytes()
+    with monkeypatch.context() as disk:
+        disk.setattr("os.fsync", full)
+        for change in (lambda: document.do(EPOCHS), document.undo, lambda: graphs.new("other", Graph())):
+            with suppress(OSError):
+                assert change() is False
+        assert document.graph == template("cartpole")
+    assert (tmp_path / ".history" / "cartpole.ndjson").read_bytes() == before
+    assert [each["name"] for each in graphs.names()] == ["cartpole"]
+    with monkeypatch.context() as disk:
+        disk.setattr("os.replace", full)
+        document.do(EPOCHS)
+    assert GraphDirectory(tmp_path).get("cartpole").graph.nodes["trainer"].params["epochs"] == 7
+    assert load_graph(tmp_path / "cartpole.json").nodes["trainer"].params["epochs"] == 7
+    with monkeypatch.context() as disk:
+        disk.setattr("os.fsync", full)
+        with pytest.raises(OSError):
+            document.undo()
+    assert document.graph.nodes["trainer"].params["epochs"] == 7
+    assert document.undo()
+    assert document.graph == template("cartpole")
+    assert document.redo()
 
 
 def test_a_deleted_graph_is_in_the_trash(tmp_path) -> None:

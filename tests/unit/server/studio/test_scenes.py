@@ -11,7 +11,7 @@ from PIL import Image
 
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.templates import template
-from surefoot.server.studio.scenes import scenes_of
+from surefoot.server.studio.scenes import kind_of, scenes_of
 
 
 def test_a_town_is_shown_as_pictures(tmp_path) -> None:
@@ -29,6 +29,21 @@ def test_a_town_is_shown_as_pictures(tmp_path) -> None:
     with Image.open(io.BytesIO(base64.b64decode(told["pictures"][0].partition(",")[2]))) as seen:
         assert seen.size == (168, 168)
         assert len(seen.convert("RGB").getcolors(1 << 16) or []) > 3
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kind"),
+    [
+        ("Pendulum-v1", "Pendulum"),
+        ("surefoot/CartPoleContinuous-v0", "CartPole"),
+        ("MountainCarContinuous-v0", "MountainCar"),
+        # Of the names of others a part means nothing: this one's observations are no angle.
+        ("InvertedPendulum-v5", "Rendered"),
+        ("MyCartPole-v0", "Rendered"),
+    ],
+)
+def test_only_known_environments_are_drawn_from_their_observations(env_id: str, kind: str) -> None:
+    assert kind_of(env_id) == kind
 
 
 class Boxes(gym.Env):
