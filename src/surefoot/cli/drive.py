@@ -138,7 +138,6 @@ def header_of(run: Run) -> RunHeader:
 
 
 def earlier_evaluations(run: Run) -> tuple[EvalPoint, ...]:
-    """Return the evaluations in the record of a run that is resumed."""
     from surefoot.errors import SurefootError
     from surefoot.telemetry.reader import read_records
     from surefoot.telemetry.schema import EvaluationRecord

@@ -69,7 +69,6 @@ class RemoteTraining(Training):
         return self.backend.take_losses()
 
     def close(self) -> None:
-        """End the workers."""
         self.backend.close()
         super().close()
 

@@ -202,7 +202,6 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """Return the full text of one finding."""
     first = " ← start here" if finding.primary else ""
     lines = [f"  {_state(finding).upper()} {finding.rule} {finding.title}{first}"]
     if finding.since_update or finding.since_env_steps:

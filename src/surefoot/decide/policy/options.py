@@ -86,7 +86,6 @@ class Options:
         return self._index[name]
 
     def name(self, index: int) -> str:
-        """Return the name with this index."""
         for name, known in self._index.items():
             if known == index:
                 return name

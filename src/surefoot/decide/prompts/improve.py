@@ -59,7 +59,6 @@ class Improved:
         return self.gain - self.token_cost * self.tokens_added
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values."""
         numbers = {"score_before": self.score_before, "score": self.score, "gain": self.gain, "reward": self.reward}
         changes = [{"mutation": c.mutation, "tokens": c.tokens, "text": c.text} for c in self.changes]
         return {

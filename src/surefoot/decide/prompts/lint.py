@@ -65,7 +65,6 @@ class Linted:
 
     @property
     def explanation(self) -> str:
-        """The reasons as one sentence."""
         return "; ".join(self.reasons) or "nothing is missing"
 
 

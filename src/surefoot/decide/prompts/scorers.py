@@ -105,7 +105,6 @@ class RidgeScorer:
         return np.linalg.solve(x.T @ x + self.strength * np.eye(x.shape[1]), x.T @ residual) / scale
 
     def save(self, path: Path | str) -> None:
-        """Write the scorer as JSON."""
         content = {"format": 1, "names": list(FEATURES), "strength": self.strength, "examples": self.examples}
         Path(path).write_text(json.dumps({**content, "weights": self.weights.tolist()}) + "\n")
 

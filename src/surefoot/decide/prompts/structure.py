@@ -123,7 +123,6 @@ _SIGNS = {name: re.compile(kind["sign"], re.IGNORECASE | re.DOTALL) for name, ki
 
 @lru_cache(maxsize=65536)
 def structure(prompt: str) -> Structure:
-    """Return the structure of a prompt."""
     cue = CUE.search(prompt.rstrip())
     body = prompt.rstrip()[: cue.start()] if cue else prompt
     head, material = split_material(body)

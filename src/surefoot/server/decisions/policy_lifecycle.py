@@ -68,7 +68,6 @@ class PolicyLifecycle:
         return job
 
     def job(self, id: str) -> schema.JobResponse:
-        """Return the job with this id."""
         if id not in self.jobs:
             raise Refused("unknown", f"there is no job {id!r}")
         return self.jobs[id]

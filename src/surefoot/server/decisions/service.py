@@ -119,7 +119,6 @@ class Service:
         self.leaving.discard(key)
 
     def policy(self, name: str) -> ServedPolicy:
-        """Return the policy with this name."""
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]

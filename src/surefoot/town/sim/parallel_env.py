@@ -54,7 +54,6 @@ class TownEnv:
         self._random: Randomness | None = None
 
     def observation_space(self, agent: str, /) -> spaces.Space[Any]:
-        """Return an agent's observation space."""
         return self._sees[agent]
 
     def action_space(self, agent: str, /) -> spaces.Discrete:

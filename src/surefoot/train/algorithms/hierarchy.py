@@ -105,7 +105,6 @@ class Decisions:
         self.reset_tape()
 
     def reset_tape(self) -> None:
-        """Clear the finished decisions."""
         self._builder = builder = RolloutBuilder(*self._shape)
         for name in ("reward", "next_value"):
             builder.allocate(name, np.float32)
@@ -247,7 +246,6 @@ class Hierarchy:
 
     @property
     def env_steps(self) -> int:
-        """Env steps so far."""
         return self.collector.env_steps
 
     @property
@@ -346,7 +344,6 @@ class Hierarchy:
 
     @restoring("hierarchy")
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Continue from the parts of a checkpoint."""
         for role, net in (("worker", self.worker), ("manager", self.manager)):
             weights = {n.removeprefix(f"{role}."): x for n, x in parts["weights"].items() if n.startswith(f"{role}.")}
             load_weights(net, weights)
@@ -357,7 +354,6 @@ class Hierarchy:
         self.episodes.set_state(parts["decisions"]["episodes"])
 
     def close(self) -> None:
-        """Close the environment."""
         self.world.close()
 
     def _decisions(self, streams: int) -> Decisions:

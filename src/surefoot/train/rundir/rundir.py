@@ -37,7 +37,6 @@ class RunDir:
 
     @property
     def telemetry(self) -> Path:
-        """The telemetry record."""
         return self.path / "telemetry.ndjson"
 
     @property
@@ -47,11 +46,9 @@ class RunDir:
 
     @property
     def report(self) -> Path:
-        """The report page."""
         return self.path / "report.html"
 
     def read_header(self) -> dict[str, Any]:
-        """Return the contents of run.json."""
         try:
             header = json.loads(self.header.read_text(encoding="utf-8"))
         except FileNotFoundError:

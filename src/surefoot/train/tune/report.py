@@ -50,7 +50,6 @@ class SearchResult:
 
 
 def search_result(study: Any, space: Space, finals: Sequence[TrialResult]) -> SearchResult:
-    """Return the result of all trials so far."""
     ranked = ranked_trials(study, space)
     trials = [
         {
@@ -103,7 +102,6 @@ def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
 
 
 def score_text(trial: TrialResult) -> str:
-    """Return the scores of a trial in words."""
     return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
 

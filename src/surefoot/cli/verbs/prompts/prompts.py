@@ -59,7 +59,6 @@ class PromptOptions:
 
 
 def prompt_options(texts: tuple[str, ...]) -> PromptOptions:
-    """Return the values of --set."""
     return options.options_from(PromptOptions, options.pairs(texts, "--set"), "--set")
 
 

@@ -120,15 +120,12 @@ class EnginePolicy:
         return {"kind": "sb3", "class": type(self.policy).__qualname__}
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Return the policy's parameters."""
         return self.policy.parameters()
 
     def modules(self) -> Iterator[nn.Module]:
-        """Return the policy's modules."""
         return self.policy.modules()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the policy's weights."""
         return self.policy.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> Any:
@@ -136,7 +133,6 @@ class EnginePolicy:
         return self.policy.load_state_dict(state_dict)
 
     def to(self, device: torch.device) -> Any:
-        """Move the policy."""
         self.policy.to(device)
         return self
 

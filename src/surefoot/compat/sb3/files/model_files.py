@@ -145,7 +145,6 @@ def policy_weights(model: Any) -> dict[str, torch.Tensor]:
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """Return stored arrays as tensors."""
     return {name: torch.as_tensor(x) for name, x in arrays.items()}
 
 
@@ -161,7 +160,6 @@ def optimizer_slots(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def save_policy(policy: Any, path: Any) -> None:
-    """Write a policy."""
     arguments = policy._get_constructor_parameters()
     spaces = {f"{name}_space": space_to_tree(arguments.pop(f"{name}_space")) for name in ("observation", "action")}
     arguments.pop("lr_schedule", None)

@@ -177,7 +177,6 @@ class ActorCriticPolicy(BasePolicy):
         return pi_features, super().extract_features(obs, self.vf_features_extractor)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
-        """Return the distribution for the policy's features."""
         outputs = self.action_net(latent_pi)
         if isinstance(self.action_dist, DiagGaussianDistribution):
             return self.action_dist.proba_distribution(outputs, self.log_std)
@@ -195,7 +194,6 @@ class ActorCriticPolicy(BasePolicy):
         return self.value_net(latent_vf), distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: Any) -> Distribution:
-        """Return the distribution of the actions."""
         features = super().extract_features(obs, self.pi_features_extractor)
         return self._get_action_dist_from_latent(self.mlp_extractor.forward_actor(features))
 

@@ -28,7 +28,6 @@ class RunningMeanStd:
         self.count: float = epsilon
 
     def copy(self) -> RunningMeanStd:
-        """Return a copy."""
         return copy.deepcopy(self)
 
     def combine(self, other: RunningMeanStd) -> None:
