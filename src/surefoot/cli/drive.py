@@ -191,16 +191,14 @@ def path_note(training: Training | Cycles) -> str:
 
 def brief(spec: RunSpec) -> dict[str, str]:
     """Return the settings that the display shows, as short texts; a linear schedule in RL Zoo's notation."""
+    from surefoot.learn.schedule_text import as_zoo_text
+
     ppo = spec.ppo.to_json()
 
     def text(value: Any) -> str:
-        match value:
-            case {"kind": "linear", "start": start, "end": end}:
-                return f"lin_{start:g}" + (f"_{end:g}" if end else "")
-            case {"kind": kind}:
-                return f"{kind} schedule"
-            case _:
-                return f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, dict):
+            value = f"{value['kind']} schedule" if value["kind"] != "linear" else as_zoo_text(value)
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
     names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "rollout_steps", "envs", "ent_coef")
     net = "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"
