@@ -48,21 +48,6 @@ PromptSettings = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptOptions:
-    """Keys of --set of `prompts train`, `improve` and `rlaif`."""
-
-    token_cost: float = 0.002
-    max_tokens: int = 200
-    max_steps: int = 4
-    human_pairs: int = 5
-    """rlaif: pairs per review, those the judge is most certain about."""
-
-
-def prompt_options(texts: tuple[str, ...]) -> PromptOptions:
-    return options.options_from(PromptOptions, options.pairs(texts, "--set"), "--set")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PromptsTrainArgs:
     """Train a policy that chooses mutations for prompts like yours.
 
@@ -102,8 +87,7 @@ class PromptsTrainArgs:
                 "pass --task FILE or --prompts FILE: a task measures answers, prompts alone are judged as texts"
             )
         pin_threads(1)
-        chosen = prompt_options(self.set)
-        config = PromptConfig(token_cost=chosen.token_cost, max_tokens=chosen.max_tokens, max_steps=chosen.max_steps)
+        config = options.options_from(PromptConfig, options.pairs(self.set, "--set"), "--set")
         scorer, prompts, measured = self._scorer()
         policy = PromptPolicy(config, seed=self.seed, examples=examples_of(scorer))
         directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
@@ -186,20 +170,15 @@ class PromptsImproveArgs:
         text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
         if not text.strip():
             raise Usage('the prompt is empty; pass one, as in surefoot prompts improve "Write a story about bees."')
-        chosen = prompt_options(self.set)
-        config = PromptConfig(
-            token_cost=chosen.token_cost,
-            max_tokens=chosen.max_tokens,
-            max_steps=chosen.max_steps,
-            allow_cut=self.allow_cut,
-        )
+        config = options.options_from(PromptConfig, options.pairs(self.set, "--set"), "--set")
+        config = config.replace(allow_cut=self.allow_cut)
         source = "the lint"
         if self.run_name is not None:
             policy = PromptRun.load(run_directory(self.run_name)).policy
             if self.task is not None:
                 known = [] if policy.examples is None else policy.examples.rows
                 policy.examples = Examples([*read_task(self.task), *known])
-            policy.config = replace(policy.config, max_tokens=chosen.max_tokens, allow_cut=self.allow_cut)
+            policy.config = replace(policy.config, max_tokens=config.max_tokens, allow_cut=self.allow_cut)
             choose, source = policy.steps, "the policy"
         elif self.task is not None:
             scorer, prompts, source = task_scorer(self.task, self.model)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Seed, at_least_one, user_object
-from surefoot.cli.verbs.prompts.prompts import PromptSettings, named_scorer, prompt_options
+from surefoot.cli.options import NewRunName, Seed, at_least_one, options_from, split_settings, user_object
+from surefoot.cli.verbs.prompts.prompts import PromptSettings, named_scorer
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 BATCH = 20
 """Prompts judged per round: few enough for a person to check a quarter of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions:
+    """Keys of --set besides those of `PromptConfig`."""
+
+    human_pairs: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +66,10 @@ class PromptsRlaifArgs:
         at_least_one(rounds=self.rounds, evaluations=self.evaluations)
         pin_threads(1)
         person = None if self.human_every == 0 else ask_person
-        chosen = prompt_options(self.set)
-        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=chosen.human_pairs)
+        review, others = split_settings(ReviewOptions, self.set)
+        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=review.human_pairs)
         prompts = read_prompts(self.prompts)
-        policy = PromptPolicy(PromptConfig(token_cost=chosen.token_cost), seed=self.seed)
+        policy = PromptPolicy(options_from(PromptConfig, others, "--set"), seed=self.seed)
         directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
         before, used, curve = judged(loop, improved(policy, prompts)), 0, list[tuple[int, float]]()
         result: dict[str, Any] = {}
