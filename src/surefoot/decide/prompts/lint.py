@@ -144,14 +144,14 @@ def content(sentence: str) -> set[str]:
 
 def readable(sentence: str) -> float:
     """Return 1 for words in a possible order, less for a list of words without order or without small words."""
-    found = words(sentence)
-    if len(found) < 5:
+    lower = words(sentence)
+    if len(lower) < 5:
         return 1.0
     broken = len(_BROKEN.findall(sentence))
-    small = sum(word in _COMMON for word in found) / len(found)
+    small = sum(word in _COMMON for word in lower) / len(lower)
     # Sentences of English are a third to a half small words; lists of names have few, but commas.
-    bare = len(found) >= 8 and small < 0.12 and sentence.count(",") < len(found) / 6
-    return 0.2 if bare or broken >= 2 or broken > len(found) / 12 else 1.0
+    bare = len(lower) >= 8 and small < 0.12 and sentence.count(",") < len(lower) / 6
+    return 0.2 if bare or broken >= 2 or broken > len(lower) / 12 else 1.0
 
 
 def _mixed_case(prompt: str) -> bool:

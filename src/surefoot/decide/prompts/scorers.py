@@ -156,9 +156,9 @@ def _features(prompts: Sequence[str]) -> np.ndarray:
     """Return [N, F] in the order of `FEATURES`; sizes are scaled to about 1 for a long prompt."""
     rows = np.zeros((len(prompts), len(FEATURES)))
     for row, prompt in zip(rows, prompts, strict=True):
-        terms, found = lint(prompt).breakdown, structure(prompt)
+        terms, parsed = lint(prompt).breakdown, structure(prompt)
         sizes = (tokens(prompt) / 100.0, len(sentences(prompt)) / 10.0, len(list_items(prompt)) / 10.0)
-        parts = (bool(found.material), bool(found.cue), bool(found.options), found.strict)
+        parts = (bool(parsed.material), bool(parsed.cue), bool(parsed.options), parsed.strict)
         row[:] = [1.0, *(terms.get(name, 0.0) for name in TERMS), *np.minimum(sizes, 3.0), *parts]
     return rows
 
