@@ -74,11 +74,14 @@ class RunQueue:
         return [each.to_json() for each in self.waiting]
 
 
-def variants(graph: Graph, seeds: int, sweep: Mapping[str, Sequence[Any]]) -> list[tuple[Graph, str]]:
-    """Return a graph and a label per seed and combination of values; raise `GraphError` if one of them is invalid."""
-    if not isinstance(seeds, int):
+def variants(graph: Graph, seeds: Any, sweep: Any) -> list[tuple[Graph, str]]:
+    """Return a graph and a label per seed and combination of values; raise `GraphError` if one of them is invalid.
+
+    `seeds` and `sweep` (lists of values by node.parameter) are what a page sent.
+    """
+    if type(seeds) is not int:
         raise GraphError(f"seeds is {str(seeds)[:40]!r}; it must be a whole number")
-    if not all(isinstance(values, list) for values in (sweep.values() if isinstance(sweep, Mapping) else [None])):
+    if not isinstance(sweep, dict) or not all(isinstance(values, list) for values in sweep.values()):
         raise GraphError("a sweep has a list of values for each node.parameter")
     count = seeds
     for values in sweep.values():
