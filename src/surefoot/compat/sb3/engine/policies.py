@@ -160,7 +160,8 @@ def standard(policy: Any, sde_sample_freq: int = -1) -> ActorCritic | None:
         return None
     plain = (
         type(policy.mlp_extractor) is MlpExtractor
-        and all(type(x) in (FlattenExtractor, CombinedExtractor) for x in _extractors(policy))
+        and {type(policy.pi_features_extractor), type(policy.vf_features_extractor)}
+        <= {FlattenExtractor, CombinedExtractor}
         and not any(isinstance(x, nn.Conv2d) for x in policy.modules())
         and (
             isinstance(policy.action_dist, MaskableDistribution)
@@ -200,10 +201,6 @@ def _plain_noise(distribution: Any) -> bool:
         and not (distribution.use_expln or distribution.learn_features)
         and distribution.bijector is None
     )
-
-
-def _extractors(policy: Any) -> list[Any]:
-    return [policy.pi_features_extractor, policy.vf_features_extractor]
 
 
 def _parts(space: Any) -> list[Any]:

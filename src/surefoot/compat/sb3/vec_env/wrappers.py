@@ -263,15 +263,12 @@ class VecVideoRecorder(VecEnvWrapper):
         self._capture_frame()
 
     def _capture_frame(self) -> None:
-        frame: Any = self.env_picture()
+        frame: Any = self.render("rgb_array")
         if isinstance(frame, np.ndarray):
             self.recorded_frames.append(frame)
         else:
             self.recording = False
             warnings.warn(f"the video was stopped: render returned {type(frame).__name__}, not a picture", stacklevel=2)
-
-    def env_picture(self) -> np.ndarray | None:
-        return self.render("rgb_array")
 
     def _stop_recording(self) -> None:
         self.recording = False
