@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.cli.options import Display, DoctorMode, Track
+from surefoot.cli.options import Display, DoctorMode, Track, command_line
 from surefoot.cli.usage import Usage
 from surefoot.errors import TelemetryError
 
@@ -50,7 +50,7 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     from surefoot.train.interrupt import GentleStop
 
     screen = make_screen(display)
-    recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
+    recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=command_line())
     ending = "finished"
     try:
         with GentleStop() as stop:

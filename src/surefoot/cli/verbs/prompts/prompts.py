@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.options import at_least_one, run_directory, user_object
+from surefoot.cli.options import at_least_one, command_line, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PromptsTrainArgs:
         from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy, train
         from surefoot.decide.prompts.runs import ENV, PromptRun
         from surefoot.train.device import pin_threads
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         at_least_one(evaluations=self.evaluations)
         if (self.task is None) == (self.prompts is None):
@@ -90,7 +90,7 @@ class PromptsTrainArgs:
         config = options.options_from(PromptConfig, options.pairs(self.set, "--set"), "--set")
         scorer, prompts, measured = self._scorer()
         policy = PromptPolicy(config, seed=self.seed, examples=examples_of(scorer))
-        directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
+        directory = new_run_dir(ENV, self.seed, name=self.name)
         curve = train(policy, scorer, prompts, self.evaluations)
         run = PromptRun(
             policy=policy,
@@ -100,7 +100,7 @@ class PromptsTrainArgs:
             scorer=scorer,
             measured=measured,
         )
-        run.save(directory, ["surefoot", *sys.argv[1:]])
+        run.save(directory, command_line())
         gain = f"; mean gain in the last pass {curve[-1][1]:+.3f}" if curve else ""
         print(f"{len(prompts)} prompts, {run.evaluations} scores by {measured}{gain}")
         print(f"surefoot prompts improve --run {directory.name}")
@@ -238,12 +238,18 @@ def examples_of(scorer: Scorer) -> Examples | None:
     return Examples(scorer.rows) if isinstance(scorer, TaskScorer) else None
 
 
+def language_model(name: str) -> str | None:
+    """Return MODEL of lm:MODEL, smollm2 by default; None for another kind of name."""
+    kind, _, model = name.partition(":")
+    return (model or "smollm2") if kind == "lm" else None
+
+
 def answering_model(name: str) -> AnswersPrompts:
     """Return the model that lm:MODEL or [NAME@]URL names."""
-    if name == "lm" or name.startswith("lm:"):
+    if (model := language_model(name)) is not None:
         from surefoot.lm.rewards.answer_model import AnswerModel
 
-        return AnswerModel(name.removeprefix("lm").removeprefix(":") or "smollm2")
+        return AnswerModel(model)
     served, at, url = name.rpartition("@")
     if "://" in url:
         from surefoot.decide.prompts.chat_model import ChatModel
@@ -256,9 +262,9 @@ def named_scorer(name: str) -> Scorer:
     """Return the scorer that MODULE:FUNCTION or lm:MODEL names."""
     from surefoot.decide.prompts.scorers import CallableScorer
 
-    if name == "lm" or name.startswith("lm:"):
+    if (model := language_model(name)) is not None:
         from surefoot.lm.rewards.scoring import scorer
 
-        return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
+        return CallableScorer(scorer(model))
     message = f"--scorer {name} must be MODULE:FUNCTION, such as judges:politeness, or lm:MODEL"
     return CallableScorer(user_object(name, "--scorer", message))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Seed, at_least_one, options_from, split_settings, user_object
-from surefoot.cli.verbs.prompts.prompts import PromptSettings, named_scorer
+from surefoot.cli.options import NewRunName, Seed, at_least_one, command_line, options_from, split_settings, user_object
+from surefoot.cli.verbs.prompts.prompts import PromptSettings, language_model, named_scorer
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
@@ -61,7 +61,7 @@ class PromptsRlaifArgs:
         from surefoot.decide.prompts.rlaif import Rlaif
         from surefoot.decide.prompts.runs import ENV, PromptRun, read_prompts
         from surefoot.train.device import pin_threads
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         at_least_one(rounds=self.rounds, evaluations=self.evaluations)
         pin_threads(1)
@@ -70,7 +70,7 @@ class PromptsRlaifArgs:
         loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=review.human_pairs)
         prompts = read_prompts(self.prompts)
         policy = PromptPolicy(options_from(PromptConfig, others, "--set"), seed=self.seed)
-        directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
+        directory = new_run_dir(ENV, self.seed, name=self.name)
         before, used, curve = judged(loop, improved(policy, prompts)), 0, list[tuple[int, float]]()
         result: dict[str, Any] = {}
         for _ in range(self.rounds):
@@ -93,7 +93,7 @@ class PromptsRlaifArgs:
             evaluations=used,
             scorer=loop.scorer,
             measured=f"the judge {self.judge}",
-        ).save(directory, ["surefoot", *sys.argv[1:]])
+        ).save(directory, command_line())
         print(f"the judge prefers the policy's version to the original: {before:.2f} before, {after:.2f} after")
         share = loop.agreement.share
         if share is not None:
@@ -110,7 +110,7 @@ class PromptsRlaifArgs:
 
         if self.judge == "scorer":
             return judge_by(LintScorer())
-        if self.judge == "lm" or self.judge.startswith("lm:"):
+        if language_model(self.judge) is not None:
             return judge_by(named_scorer(self.judge))
         return user_object(
             self.judge,
