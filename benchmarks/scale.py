@@ -157,7 +157,7 @@ class Probe:
             self._beside.publish({n: x.detach().numpy() for n, x in self._here.policy.state_dict().items()}, 0)
             self._beside.ask()
             self._note(("beside", *what), self._once(what)[what])
-            self._beside.hear()
+            self._beside.receive()
 
     def _once(self, only: tuple[str, ...] | None = None) -> dict[tuple[str, ...], float]:
         """Seconds of learning from a rollout, new or one policy old, and of walking as many streams."""
@@ -194,7 +194,7 @@ class Probe:
     def _handed(self, training: Training) -> tuple[float, float]:
         """Seconds of an update that being given its piece took: of work in this process, and of neither's."""
         collector: Any = training.collector
-        collect, hear, said, took = collector.collect, collector.backend.hear, [], []
+        collect, receive, said, took = collector.collect, collector.backend.receive, [], []
 
         def timed(version: int = 0) -> Any:
             wall, worked = time.perf_counter(), time.process_time()
@@ -202,12 +202,12 @@ class Probe:
             took.extend((time.perf_counter() - wall, time.process_time() - worked))
             return rollout
 
-        collector.backend.hear = lambda: said.extend(pieces := hear()) or pieces
+        collector.backend.receive = lambda: said.extend(pieces := receive()) or pieces
         collector.collect = timed
         try:
             training.update()
         finally:
-            collector.backend.hear, collector.collect = hear, collect
+            collector.backend.receive, collector.collect = receive, collect
         wall, worked = took
         return worked, max(0.0, wall - worked - max(piece.seconds["collect"] for piece in said))
 

@@ -21,8 +21,8 @@ class _Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def hear(self) -> list[Any]:
-        pieces = self._inner.hear()
+    def receive(self) -> list[Any]:
+        pieces = self._inner.receive()
         if any(piece.began_anew for piece in pieces):
             pieces = [replace(piece, serial=old.serial) for piece, old in zip(pieces, self._last, strict=True)]
         self._last = pieces

@@ -18,7 +18,6 @@ def _table() -> dict[str, Any]:
 
 
 def verb_name(name: str) -> str:
-    """Return the current name of a verb."""
     return "report" if name == "telemetry view" else name
 
 

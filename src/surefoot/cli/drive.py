@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.cli.options import Display, DoctorMode, Track
+from surefoot.cli.options import Display, DoctorMode, Track, command_line
 from surefoot.cli.usage import Usage
 from surefoot.errors import TelemetryError
 
@@ -50,7 +50,7 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     from surefoot.train.interrupt import GentleStop
 
     screen = make_screen(display)
-    recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
+    recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=command_line())
     ending = "finished"
     try:
         with GentleStop() as stop:
@@ -138,7 +138,6 @@ def header_of(run: Run) -> RunHeader:
 
 
 def earlier_evaluations(run: Run) -> tuple[EvalPoint, ...]:
-    """Return the evaluations in the record of a run that is resumed."""
     from surefoot.errors import SurefootError
     from surefoot.telemetry.reader import read_records
     from surefoot.telemetry.schema import EvaluationRecord
@@ -192,16 +191,14 @@ def path_note(training: Training | Cycles) -> str:
 
 def brief(spec: RunSpec) -> dict[str, str]:
     """Return the settings that the display shows, as short texts; a linear schedule in RL Zoo's notation."""
+    from surefoot.learn.schedule_text import as_zoo_text
+
     ppo = spec.ppo.to_json()
 
     def text(value: Any) -> str:
-        match value:
-            case {"kind": "linear", "start": start, "end": end}:
-                return f"lin_{start:g}" + (f"_{end:g}" if end else "")
-            case {"kind": kind}:
-                return f"{kind} schedule"
-            case _:
-                return f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, dict):
+            value = f"{value['kind']} schedule" if value["kind"] != "linear" else as_zoo_text(value)
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
     names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "rollout_steps", "envs", "ent_coef")
     net = "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import sys
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,9 +96,14 @@ DoctorMode = Annotated[
 
 def run_directory(name: str) -> RunDir:
     """Return the directory of the run called `name`, or at the path `name`."""
-    from surefoot.train.rundir.rundir import find_run, runs_root
+    from surefoot.train.rundir.rundir import find_run
 
-    return find_run(name, runs_root())
+    return find_run(name)
+
+
+def command_line() -> list[str]:
+    """Return the user's command, for the header of a run."""
+    return ["surefoot", *sys.argv[1:]]
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:

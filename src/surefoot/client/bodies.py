@@ -31,12 +31,10 @@ IDLE = 2.0
 
 
 def policy_path(policy: str) -> str:
-    """Return the path of a policy."""
     return f"/v1/policies/{quoted(policy)}"
 
 
 def quoted(word: str) -> str:
-    """Return a word as one segment of a path."""
     return urllib.parse.quote(word, safe="")
 
 
@@ -91,7 +89,6 @@ def _flat(numbers: Any) -> Iterator[float]:
 
 
 def error_of(status: int, headers: Message, response: bytes) -> StatusError:
-    """Return the exception for a response that is a problem."""
     try:
         problem = msgspec.json.decode(response, type=dict[str, Any])
     except msgspec.MsgspecError:

@@ -32,9 +32,7 @@ class KeepsEntries(Protocol):
         """Return all entries of a kind in the order in which they were first written."""
         ...
 
-    def close(self) -> None:
-        """Close the file."""
-        ...
+    def close(self) -> None: ...
 
 
 def check_store(make: Callable[[Path], KeepsEntries], *, kills: int = 5, seed: int = 0) -> list[str]:

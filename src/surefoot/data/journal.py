@@ -69,7 +69,6 @@ Row = tuple[str, str, str, float | None, float, bytes, bytes | None]
 
 
 def row_of(entry: Entry) -> Row:
-    """Return the SQL values of an entry."""
     e = entry
     return e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw
 
@@ -165,12 +164,10 @@ class Journal:
         return self._rows("kind = ? AND seq > ?", (kind, after), f"ORDER BY seq LIMIT {-1 if limit is None else limit}")
 
     def pick(self, kind: str, seqs: Sequence[int]) -> list[Entry]:
-        """Return the entries with these sequence numbers."""
         marks = ",".join("?" * len(seqs))
         return list(self._rows(f"kind = ? AND seq IN ({marks})", (kind, *seqs), "ORDER BY seq"))
 
     def count(self, kind: str) -> int:
-        """Return the number of entries of a kind."""
         return int(self._query("SELECT count(*) FROM entries WHERE kind = ?", (kind,))[0][0])
 
     def tallies(self, kind: str, least: float = 0.0) -> dict[str, tuple[int, float, int]]:
@@ -218,7 +215,6 @@ class Journal:
         return self._commit(f"DELETE FROM entries WHERE kind = ? AND seq <= ({latest})", [(kind, kind, count)])
 
     def clear(self, kind: str) -> None:
-        """Delete every entry of a kind."""
         with self._lock:
             self._require_open()
             self._db.execute("DELETE FROM entries WHERE kind = ?", (kind,))

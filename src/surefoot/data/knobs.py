@@ -84,7 +84,6 @@ class Vocabulary:
     """{former name: setting}, for renamed settings. They work for one release, with a notice."""
 
     def names(self) -> set[str]:
-        """Return every accepted name."""
         names = {name for knob, others in self.knobs.items() for name in (knob, *others)}
         return names | set(self.meanings) | set(self.former)
 

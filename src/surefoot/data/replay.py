@@ -61,12 +61,10 @@ class ReplaySample:
 
     @property
     def names(self) -> list[str]:
-        """The names of the features."""
         return list(self.meta["feature_names"])
 
     @property
     def action_dim(self) -> int:
-        """The number of actions."""
         return int(self.meta["action_dim"])
 
     @property

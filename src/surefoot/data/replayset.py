@@ -296,7 +296,6 @@ class RolloutBuffer:
         self.ticks = 0
 
     def extend(self, samples: Sequence[ReplaySample]) -> None:
-        """Add samples."""
         self.samples += samples
 
     def record_events(self, counts: Mapping[str, float]) -> None:
@@ -315,7 +314,6 @@ class RolloutBuffer:
         return not self.samples
 
     def build_dataset(self, batch_size: int = 1, drop_last: bool = False) -> ReplayDataset:
-        """Return the samples as a dataset in memory."""
         if self.is_empty:
             raise ReplayError("nothing was captured: there were no agents, or no ticks; try --auto-seed-agents")
         return ReplayDataset(self.samples, batch_size=batch_size, drop_last=drop_last, label="rollout_buffer")

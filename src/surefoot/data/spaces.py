@@ -22,7 +22,6 @@ class Box:
 
     @property
     def size(self) -> int:
-        """The number of components."""
         return math.prod(self.shape)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:

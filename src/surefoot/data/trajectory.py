@@ -68,10 +68,8 @@ class Recording:
 
     @property
     def steps(self) -> int:
-        """The steps of all episodes."""
         return sum(episode.steps for episode in self.episodes)
 
     @property
     def mean_return(self) -> float:
-        """The mean return over the episodes."""
         return float(np.mean([episode.return_ for episode in self.episodes]))

@@ -126,7 +126,6 @@ class Versions:
         return load_checkpoint(self._path(number))
 
     def promote(self, number: int, reason: str) -> None:
-        """Make this version live."""
         self._go_live(number, "promote", reason)
 
     def rollback(self, reason: str = "by hand") -> int:

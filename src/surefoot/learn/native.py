@@ -71,7 +71,7 @@ class NativeUpdate:
 
     def refresh(self) -> str | None:
         """Make the kernel use the policy and the optimiser as they are now; return why it cannot, or None."""
-        if self.net.unchanged() and self._optimizer_unchanged():
+        if self.net.unchanged() and self.net.kernel.holds(*self._memory) and self._slot_addresses() == self._addresses:
             return None
         policy = self.net.policy
         if (reason := why_not(policy)) is not None:
@@ -86,9 +86,6 @@ class NativeUpdate:
         self._memory = tuple(containers), tuple(tuple(x.values() if isinstance(x, dict) else x) for x in containers)
         self._addresses = self._slot_addresses()
         return None
-
-    def _optimizer_unchanged(self) -> bool:
-        return self.net.kernel.holds(*self._memory) and self._slot_addresses() == self._addresses
 
     def _slot_addresses(self) -> list[int]:
         optimizer = self.optimizer

@@ -29,7 +29,6 @@ class Tally:
     epoch: list[int] = field(default_factory=list[int])
 
     def add(self, epoch: int, losses: Losses, valid: Tensor | None, grad_norm: Tensor, advantage_std: Tensor) -> None:
-        """Add one gradient step."""
         self.log_ratio.append(losses.log_ratio.flatten() if valid is None else losses.log_ratio[valid])
         reference = losses.kl_to_reference
         scalars = [losses.policy, losses.value, losses.entropy, losses.total, grad_norm, advantage_std]

@@ -72,6 +72,15 @@ def schedule_to_json(knob: float | Schedule) -> float | dict[str, Any]:
             return knob
 
 
+def as_zoo_text(plain: Any) -> Any:
+    """Return the JSON of a linear schedule as RL Zoo's text, such as lin_3e-4; any other value unchanged."""
+    match plain:
+        case {"kind": "linear", "start": start, "end": end}:
+            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
+        case _:
+            return plain
+
+
 def _from_text(text: str) -> float | Schedule:
     if text.startswith(("lin_", "cos_")):
         return (Linear if text.startswith("lin_") else Cosine)(*(float(part) for part in text[4:].split("_")))

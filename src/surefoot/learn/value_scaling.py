@@ -95,7 +95,6 @@ class ValueScale:
             self.std = float(np.sqrt(var))
 
     def state(self) -> dict[str, float]:
-        """Return the statistics."""
         return {"mean": self.mean, "std": self.std, "count": self.count}
 
     def set_state(self, state: dict[str, float]) -> None:

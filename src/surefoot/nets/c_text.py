@@ -26,7 +26,6 @@ def is_c_name(name: str) -> bool:
 
 
 def c_name(port: str) -> str:
-    """Return the struct member of a port."""
     name = re.sub(r"\W", "_", port, flags=re.ASCII)
     return name if is_c_name(name) else f"_{name}"
 

@@ -94,7 +94,6 @@ class Sheet:
 
 
 def onnx_helper() -> Any:
-    """Return the module onnx.helper."""
     return optional_module("onnx.helper")
 
 

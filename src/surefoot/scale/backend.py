@@ -58,7 +58,7 @@ class RolloutBackend(Protocol):
     def ask(self) -> None:
         """Start a piece in every worker, without waiting."""
 
-    def hear(self) -> list[Piece]:
+    def receive(self) -> list[Piece]:
         """Return the piece of every worker, by worker, from the last `ask`; wait, and replace workers that do not answer."""
         ...
 

@@ -96,7 +96,7 @@ class _Session:
         self.backend.publish(self.weights, self.version)
         self.backend.ask()
         between()
-        pieces = self.backend.hear()
+        pieces = self.backend.receive()
         expected = [(k, self.version, n) for k, n in enumerate(shares(self.spec.ppo.envs, self.backend.workers))]
         actual = [(piece.worker, piece.version, piece.rollout.reward.shape[1]) for piece in pieces]
         if actual != expected:

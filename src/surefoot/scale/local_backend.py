@@ -81,7 +81,7 @@ class _Handle:
 
     def _answer(self, limit: float) -> Any:
         try:
-            answer = self._worker.hear(limit)
+            answer = self._worker.receive(limit)
         except (EOFError, OSError) as why:
             raise Lost(silent=isinstance(why, TimeoutError | BlockingIOError)) from why
         raise_failure(answer)

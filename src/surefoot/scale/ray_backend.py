@@ -115,7 +115,6 @@ class Actor:
         return True
 
     def process(self) -> int:
-        """Return its process id."""
         return os.getpid()
 
     def collect(self, weights: Weights, version: int) -> Piece:

@@ -39,10 +39,10 @@ def ask(ray: Any, address: str) -> str:
     """Return what `token_demanded` reads: the cluster's answer to a request without a token."""
     raylet, services = (importlib.import_module(f"ray.{name}") for name in ("_raylet", "_private.services"))
     try:
-        found = services.canonicalize_bootstrap_address(address)
-        if found is None:
+        resolved = services.canonicalize_bootstrap_address(address)
+        if resolved is None:
             return f"there is no cluster at {address}"
-        raylet.GcsClient(address=found).internal_kv_keys(b"", None)
+        raylet.GcsClient(address=resolved).internal_kv_keys(b"", None)
     except ray.exceptions.AuthenticationError:
         return "yes"
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:

@@ -69,7 +69,6 @@ class RemoteTraining(Training):
         return self.backend.take_losses()
 
     def close(self) -> None:
-        """End the workers."""
         self.backend.close()
         super().close()
 
@@ -129,7 +128,7 @@ class RemoteCollector(Collector):
         begin = time.perf_counter()
         if not self._pending and not self._ready:
             self._order(policy_version)
-        pieces, self._ready = self._ready or self._hear(), []
+        pieces, self._ready = self._ready or self._receive(), []
         self.waited = time.perf_counter() - begin
         if self.overlap:
             self._order(policy_version)
@@ -144,8 +143,8 @@ class RemoteCollector(Collector):
         self.backend.ask()
         self._pending = True
 
-    def _hear(self) -> list[Piece]:
-        pieces = self.backend.hear()
+    def _receive(self) -> list[Piece]:
+        pieces = self.backend.receive()
         self._pending = False
         return pieces
 
@@ -179,7 +178,7 @@ class RemoteCollector(Collector):
     def state(self) -> dict[str, Any]:
         """Return the state of this collector and of the workers; pending pieces are awaited and included."""
         if self._pending:
-            self._ready = self._hear()
+            self._ready = self._receive()
         return {
             **super().state(),
             "far": {

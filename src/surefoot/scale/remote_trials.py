@@ -62,7 +62,6 @@ class RemoteTrials:
         return self._begin(self.study.ask())
 
     def record_scores(self, number: int, rung: int, scores: list[float]) -> None:
-        """Record the scores of a trial at a rung."""
         if (trial := self._open.get(number)) is None:
             return
         score = iqm(scores)

@@ -112,7 +112,7 @@ class RolloutPool:
         for number in range(self.workers):
             self._ask(number)
 
-    def hear(self) -> list[Piece]:
+    def receive(self) -> list[Piece]:
         pieces: list[Piece] = []
         for number in range(self.workers):
             while len(pieces) == number:

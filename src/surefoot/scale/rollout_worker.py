@@ -72,7 +72,6 @@ class RolloutWorker:
         self.collector.set_state(state)
 
     def close(self) -> None:
-        """Close the environments."""
         self.world.close()
 
 

@@ -84,7 +84,6 @@ class Copies:
         return chances_of(self.policies[name], new, self.digits)
 
     def close(self) -> None:
-        """Close the journal."""
         if self._journal is not None:
             self._journal.close()
 
@@ -118,7 +117,6 @@ class ReadOnlyService:
                 log.warning("the policies could not be refreshed: %s", error)
 
     async def close(self) -> None:
-        """Stop refreshing."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             with contextlib.suppress(asyncio.CancelledError):

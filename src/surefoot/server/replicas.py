@@ -52,7 +52,6 @@ class Replicas:
         self._running = []
 
     def pids(self) -> list[int]:
-        """Return the process ids."""
         return [process.pid for process, _ in self._running]
 
     def _one(self) -> tuple[Any, Connection]:

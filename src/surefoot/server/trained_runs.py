@@ -27,7 +27,6 @@ class Runs:
         self.policies: dict[str, RunPolicy] = {}
 
     def load(self) -> None:
-        """Load all runs."""
         for directory in self.directories:
             name = directory.resolve().name
             self.policies[name] = RunPolicy(name, directory)
@@ -185,7 +184,6 @@ def _row(actions: Any, row: int) -> Any:
 
 
 def plain(action: Any) -> Any:
-    """Return an action as JSON values."""
     match action:
         case dict():
             return {str(name): plain(part) for name, part in action.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -66,7 +66,6 @@ class Follow:
             yield from self._drain(self._fd)
 
     def close(self) -> None:
-        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -40,9 +40,7 @@ class RecordFormat(Protocol):
         """Return the reasons why a line is invalid."""
         ...
 
-    def line_warnings(self, line: dict[str, Any], version: str, /) -> list[str]:
-        """Return warnings about a valid line."""
-        ...
+    def line_warnings(self, line: dict[str, Any], version: str, /) -> list[str]: ...
 
     def migrate(self, line: dict[str, Any], version: str, /, *, number: int, before: float = 0.0) -> UpdateRecord:
         """Return a valid line as an `UpdateRecord`; `number` is its line, `before` the time of the line above."""

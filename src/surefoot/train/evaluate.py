@@ -34,13 +34,17 @@ class Played:
 
     @property
     def mean(self) -> float:
-        """Mean return."""
         return float(np.mean(self.returns))
 
     @property
     def std(self) -> float:
         """Population standard deviation of the returns."""
         return float(np.std(self.returns))
+
+    def add(self, return_: float, length: int, success: float | None) -> None:
+        self.returns.append(return_)
+        self.lengths.append(length)
+        self.successes.append(None if success is None else bool(success))
 
 
 @torch.no_grad()
@@ -60,10 +64,8 @@ def play(
     Each stream plays a fixed share: counting the first that end would favour short episodes. Most likely actions come from
     the kernel if it supports the policy, unless `path` is "torch".
     """
-    if episodes < 1:
-        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     streams = world.num_envs
-    quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+    quota = episodes_per_stream(episodes, streams)
     if deterministic and path != "torch" and isinstance(world, NativeWorld):
         actor = kernel_actor(policy, seed)
         if actor is not None:
@@ -84,12 +86,9 @@ def play(
                 continue
             if quota[stream]:
                 quota[stream] -= 1
-                played.returns.append(return_of(step, stream, returns[stream]))
-                played.lengths.append(int(lengths[stream]))
-                success = success_of(step, stream)
-                played.successes.append(None if success is None else bool(success))
+                played.add(return_of(step, stream, returns[stream]), int(lengths[stream]), success_of(step, stream))
             returns[stream], lengths[stream] = 0.0, 0
-        _refuse_endless(world, lengths)
+        refuse_endless(world, lengths)
     return played
 
 
@@ -111,14 +110,20 @@ def _play_native(
         for episode in episodes.take_fresh():
             if quota[episode.stream]:
                 quota[episode.stream] -= 1
-                played.returns.append(episode.return_)
-                played.lengths.append(episode.length)
-                played.successes.append(None)
-        _refuse_endless(world, episodes.lengths)
+                played.add(episode.return_, episode.length, None)
+        refuse_endless(world, episodes.lengths)
     return played
 
 
-def _refuse_endless(world: World, lengths: np.ndarray) -> None:
+def episodes_per_stream(episodes: int, streams: int) -> np.ndarray:
+    """Return the number of episodes that each stream plays. Taking the first to finish would prefer short episodes."""
+    if episodes < 1:
+        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
+    return np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+
+
+def refuse_endless(world: World, lengths: np.ndarray) -> None:
+    """Raise `EnvError` if an episode runs for `LONGEST_EPISODE` steps."""
     if lengths.max() >= LONGEST_EPISODE:
         raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit")
 

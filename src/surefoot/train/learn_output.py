@@ -38,7 +38,6 @@ class LearnOutput:
                 self._curves.close()
 
     def add(self, report: UpdateReport) -> None:
-        """Report one update."""
         for lost in self.training.take_losses():
             log.warning(lost)
         fresh = self.training.collector.episodes.take_fresh()

@@ -47,10 +47,10 @@ class Run:
         training: Training | Cycles,
         recorder: Recorder,
         lock: RunLock,
-        attending: LiveDoctor | None = None,
+        live_doctor: LiveDoctor | None = None,
     ) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
-        self.attending = attending
+        self.live_doctor = live_doctor
         """The doctor, if there is one."""
         self.spec = training.spec
         self.best_mean = -np.inf
@@ -72,10 +72,10 @@ class Run:
                 report = self.training.update()
             except WorkersLost:
                 # The updates so far are complete: save them, so that the run can be resumed with new workers.
-                self._tell_losses()
+                self._record_losses()
                 self._keep()
                 raise
-            self._tell_losses()
+            self._record_losses()
             fresh = self.training.collector.episodes.take_fresh()
             steps, finished = self.training.env_steps, self.training.finished
             self.record(report, fresh)
@@ -114,15 +114,15 @@ class Run:
 
     def _examine(self) -> tuple[Finding, ...]:
         """Return the doctor's new findings, and write them into the record."""
-        result = () if self.attending is None else tuple(self.attending.take())
-        at_length = self.attending is not None and self.attending.at_length
+        result = () if self.live_doctor is None else tuple(self.live_doctor.take())
+        at_length = self.live_doctor is not None and self.live_doctor.at_length
         for finding in result:
             self.recorder.finding(**finding.to_json())
             if at_length or finding.severity != "info":
                 self.notes.append(sentence(finding, causes=at_length))
         return result
 
-    def _tell_losses(self) -> None:
+    def _record_losses(self) -> None:
         for lost in self.training.take_losses():
             self.recorder.event("worker_lost", lost)
             self.notes.append(lost)

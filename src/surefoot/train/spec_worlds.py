@@ -26,8 +26,6 @@ class Counting(Protocol):
 
 
 def world_maker(spec: RunSpec) -> WorldMaker:
-    """Return a function that makes the worlds of a spec."""
-
     def make(streams: int, workers: Workers = 0, /) -> World:
         kwargs = spec.env_kwargs or None
         return make_world(spec.env, streams, backend=spec.backend, env_kwargs=kwargs, workers=workers)

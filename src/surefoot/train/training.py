@@ -75,7 +75,6 @@ class Training:
             )
 
     def make_learner(self) -> Learner:
-        """Return the learner."""
         return Learner(self.policy, self.spec.ppo, total_updates=self.spec.total_updates, device=self.device)
 
     def make_collector(self, seed: int | None = None) -> Collector:
@@ -144,7 +143,6 @@ class Training:
         return self.update()
 
     def state(self) -> dict[str, Any]:
-        """Return the parts of a checkpoint."""
         weights = {name: x.detach().clone() for name, x in self.policy.state_dict().items()}
         return {
             "weights": weights,
@@ -184,5 +182,4 @@ class Training:
                 self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
-        """Free the world."""
         self.world.close()

@@ -61,7 +61,7 @@ class InProcess:
             worker.load(self.weights)
         self.pieces = [worker.collect(self.version) for worker in self.rollout_workers]
 
-    def hear(self) -> list[Piece]:
+    def receive(self) -> list[Piece]:
         return self.pieces
 
     def states(self) -> list[dict[str, Any]]:

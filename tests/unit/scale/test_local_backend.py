@@ -24,7 +24,7 @@ def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(
 
     def turn() -> Piece:
         backend.ask()
-        (piece,) = backend.hear()
+        (piece,) = backend.receive()
         everyone.update((*backend.processes, backend.pool.spare.process))
         return piece
 

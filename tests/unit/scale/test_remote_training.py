@@ -53,10 +53,10 @@ def test_a_repeated_piece_is_learned_from_once():
     steps, first = training.env_steps, backend.pieces[0]
     kept = replace(first, rollout=replace(first.rollout, valid=first.rollout.valid.copy()))
 
-    def hear() -> list[Piece]:
+    def receive() -> list[Piece]:
         return [kept, backend.pieces[1]]
 
-    backend.hear = hear
+    backend.receive = receive
     report = next(training)
     assert report.stats["pieces_twice"] == 1.0
     assert report.samples == 16 * 2  # the other worker's two streams
@@ -86,8 +86,8 @@ def test_a_replaced_worker_restarts_its_discounted_returns():
         return scale(*arguments)
 
     training.collector.scaler.scale = watched
-    plain = backend.hear
-    backend.hear = lambda: [replace(plain()[0], began_anew=True), plain()[1]]
+    plain = backend.receive
+    backend.receive = lambda: [replace(plain()[0], began_anew=True), plain()[1]]
     report = next(training)
     assert report.stats["worker_restarts"] == 1.0
     assert np.array_equal(seen[0], np.where([True, True, True, False, False], 0.0, before))

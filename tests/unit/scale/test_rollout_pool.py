@@ -49,7 +49,7 @@ def test_each_worker_gives_a_piece_of_its_streams_with_the_published_version():
     workers = pool([])
     workers.publish({}, 7)
     workers.ask()
-    assert workers.hear() == [(0, 3, 0, 7), (1, 2, 0, 7)]
+    assert workers.receive() == [(0, 3, 0, 7), (1, 2, 0, 7)]
     assert workers.take_losses() == []
 
 
@@ -58,7 +58,7 @@ def test_a_lost_worker_is_replaced_by_a_new_generation_and_asked_again(how: str,
     workers = pool([how])
     workers.publish({}, 1)
     workers.ask()
-    assert workers.hear() == [(0, 3, 1, 1), (1, 2, 0, 1)]
+    assert workers.receive() == [(0, 3, 1, 1), (1, 2, 0, 1)]
     assert workers.take_losses() == [
         f"rollout worker 1 of 2 (test) {message}; its piece is requested again, in new episodes"
     ]
@@ -69,7 +69,7 @@ def test_a_worker_that_is_lost_five_times_in_a_row_ends_it():
     workers = pool(["gone"] * 9)
     workers.ask()
     with pytest.raises(WorkersLost, match="5th time in a row, so it is not replaced again"):
-        workers.hear()
+        workers.receive()
 
 
 def test_workers_that_do_not_start_are_named_with_the_limit():

@@ -69,7 +69,7 @@ def _wide(history: RunHistory, width: int, room: int) -> list[Line]:
     upper = room - note_rows - 2
     metrics = history.readings()
     side = metrics_panel(history, metrics, SIDE, one_column=True)
-    side += box("time", _split_lines(history, SIDE - 4), SIDE)
+    side += box("time", [_split_bar(history, SIDE - 4), _split_legend(history)], SIDE)
     about = _run_lines(history.header, SIDE - 4)
     side += _small_charts(history, metrics, upper - len(side) - len(about) - 2)
     spare = upper - len(side)
@@ -238,10 +238,6 @@ def _split_line(history: RunHistory, width: int) -> Line:
     legend = _split_legend(history)
     bar = min(40, width - 11 - length(legend))
     return [("  time  ", "bold"), *(_split_bar(history, bar) if bar >= 8 else []), ("  ", ""), *legend]
-
-
-def _split_lines(history: RunHistory, width: int) -> list[Line]:
-    return [_split_bar(history, width), _split_legend(history)]
 
 
 def _run_lines(header: RunHeader, width: int) -> list[Line]:

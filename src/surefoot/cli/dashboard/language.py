@@ -79,14 +79,12 @@ class LanguageHistory:
     events: deque[Notice] = field(default_factory=lambda: deque[Notice](maxlen=32))
 
     def add(self, moment: LanguageMoment) -> None:
-        """Add a step."""
         self.first, self.last = self.first or moment, moment
         self.stats.append({"step": float(moment.step.number), **moment.step.stats})
         for note in moment.notes:
             self.add_event(moment.seconds, note)
 
     def add_event(self, seconds: float, text: str) -> None:
-        """Add a sentence."""
         self.events.append(Notice(seconds, printable(text)))
 
     def values(self, name: str) -> np.ndarray:
@@ -170,7 +168,6 @@ def _progress(history: LanguageHistory, width: int, elapsed: float) -> Line:
 
 
 def _score(history: LanguageHistory, width: int, height: int) -> list[Line]:
-    """Return the box with the curve of the score."""
     x, y = history.values("step"), history.values("score")
     missing = np.full_like(y, np.nan)
     end = float(history.header.steps)
@@ -214,7 +211,6 @@ def _guards(history: LanguageHistory, width: int) -> list[Line]:
 
 
 def _samples(moment: LanguageMoment | None, width: int, rows: int) -> list[Line]:
-    """Return the box with the samples of one step."""
     lines: list[Line] = []
     for sample in moment.step.samples if moment is not None else ():
         lines.append([(printable(sample.prompt), "dim"), (f"  {number(sample.score)}", "yellow")])

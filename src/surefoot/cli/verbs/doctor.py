@@ -170,8 +170,8 @@ def _foreign_log(name: str) -> ForeignLog | None:
     path = Path(name)
     if not path.exists() or (path.is_dir() and ((path / "run.json").exists() or (path / "telemetry.ndjson").exists())):
         return None
-    found = find_log(path)
-    return None if found is None else read_log(found)
+    log = find_log(path)
+    return None if log is None else read_log(log)
 
 
 def lines(name: str, examination: Examination, *, strict: bool = False) -> list[str]:
@@ -202,7 +202,6 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """Return the full text of one finding."""
     first = " ← start here" if finding.primary else ""
     lines = [f"  {_state(finding).upper()} {finding.rule} {finding.title}{first}"]
     if finding.since_update or finding.since_env_steps:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import NewRunName
+from surefoot.cli.options import NewRunName, command_line
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ _SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features"
 def _write_run(model: Sb3Model, statistics: Statistics | None, env: str, name: str | None) -> tuple[ActorCritic, Path]:
     from surefoot.train.interop.sb3_import import policy_from_sb3
     from surefoot.train.run import create_run
-    from surefoot.train.rundir.rundir import new_run_dir, runs_root
+    from surefoot.train.rundir.rundir import new_run_dir
     from surefoot.train.spec import make_spec
     from surefoot.train.training import Training
     from surefoot.train.worlds import env_maker
@@ -159,8 +159,8 @@ def _write_run(model: Sb3Model, statistics: Statistics | None, env: str, name: s
     spec = make_spec(env, probe.action, preset_name="sb3", settings=_settings(model, policy), total_steps=steps)
     training = Training(spec, make=make)
     training.policy.load_state_dict(policy.state_dict())
-    directory = new_run_dir(env, spec.seed, root=runs_root(), name=name)
-    run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
+    directory = new_run_dir(env, spec.seed, name=name)
+    run = create_run(directory, spec, training=training, command=command_line())
     try:
         run.save()
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.options import run_directory
+from surefoot.cli.options import command_line, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -110,7 +109,7 @@ class CloneArgs:
         from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
         from surefoot.train.predict import refuse_other_spaces
         from surefoot.train.run import create_run
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
         from surefoot.train.training import Training
 
         pin_threads()
@@ -129,8 +128,8 @@ class CloneArgs:
         if not self.quiet:
             print(f"{self.dataset}: {_summary(recording)}")
         self._clone(training, recording)
-        directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
-        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
+        directory = new_run_dir(spec.env, spec.seed, name=self.name)
+        run = create_run(directory, spec, training=training, command=command_line())
         world = training.make(10)
         played = play(training.policy, world, 20, seed=spec.seed + EVAL_SEED_OFFSET, device=training.device)
         world.close()

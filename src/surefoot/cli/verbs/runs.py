@@ -101,8 +101,6 @@ class PlayArgs:
     env: CodeEnv = None
 
     def run(self) -> int:
-        import sys
-
         from surefoot.train.render import MissingPillow, film, show_in_terminal, write_gif
 
         directory = run_directory(self.run_name)

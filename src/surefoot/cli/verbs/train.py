@@ -13,7 +13,7 @@ import tyro
 
 from surefoot.cli import options
 from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_longer, print_spec, telemetry_options
-from surefoot.cli.options import pairs, run_directory
+from surefoot.cli.options import command_line, pairs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class TrainArgs:
     """Print the settings that would be used, and exit."""
 
     def run(self) -> int:
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         options.at_least_one(seeds=self.seeds, jobs=self.jobs)
         of_run, _ = options.split_settings(options.RunOptions, self.set)
@@ -104,13 +104,13 @@ class TrainArgs:
             from surefoot.train.rundir.initialize_from import adopt
 
             adopt(training, run_directory(self.from_run).path)
-        directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
+        directory = new_run_dir(spec.env, spec.seed, name=self.name)
         mirrors = partial(open_mirrors, directory.path, self.track, self.ppo_log)
         run = create_run(
             directory,
             spec,
             training=training,
-            command=["surefoot", *sys.argv[1:]],
+            command=command_line(),
             mirrors=mirrors(),
             doctor=live_doctor(self.doctor),
             recording=recording,
@@ -215,7 +215,7 @@ class ResumeArgs:
             directory,
             total_steps=self.steps,
             training=training_of(spec, make),
-            command=["surefoot", *sys.argv[1:]],
+            command=command_line(),
             mirrors=open_mirrors(directory.path, self.track, self.ppo_log),
             doctor=live_doctor(self.doctor),
             recording=recording,
@@ -274,7 +274,7 @@ def _run_ddp(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, mak
                 training.set_state(load_checkpoint(directory.checkpoints).parts)
             training.follow()
             return 0
-        command, doctor = ["surefoot", *sys.argv[1:]], live_doctor(args.doctor)
+        command, doctor = command_line(), live_doctor(args.doctor)
         if resume:
             run, _ = resume_run(directory, training=training, command=command, doctor=doctor)
         else:

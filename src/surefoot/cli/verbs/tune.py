@@ -192,10 +192,10 @@ class TuneArgs:
         return re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
 
     def _new(self) -> Path:
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         name = self.name or f"{self._stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
-        return new_run_dir(self.env, 0, root=runs_root(), name=name).path
+        return new_run_dir(self.env, 0, name=name).path
 
     def _previous(self) -> Path:
         """Return the directory of the search to continue."""

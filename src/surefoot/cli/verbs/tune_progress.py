@@ -60,7 +60,6 @@ class TuneScreen:
         )
 
     def show_final_score(self, number: int, rung: int, score: float) -> None:
-        """Print the score of a finalist."""
         self.print_line(f"  trial {number}{' (baseline)' if number == 0 else ''}: {score:.1f}")
 
     def print_line(self, text: str) -> None:

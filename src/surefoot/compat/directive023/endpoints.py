@@ -6,7 +6,6 @@ Its clients run unchanged, with one difference: a reward must belong to a decisi
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import re
 from collections import deque
@@ -17,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from surefoot.compat.directive023.trainer import Experience, PPOConfig, PPOTrainer, update_stats
+from surefoot.compat.directive023.trainer import Experience, PPOConfig, PPOTrainer, fingerprint, update_stats
 from surefoot.data.journal import Entry
 from surefoot.errors import SurefootError
 from surefoot.server import schema
@@ -100,7 +99,7 @@ class Directive023:
         self._trainer: PPOTrainer | None = None
         self._turn = asyncio.Lock()
         """An update changes the weights in place: nothing is chosen meanwhile."""
-        self._open: dict[tuple[str, int], deque[tuple[str, float]]] = {}
+        self._open: dict[tuple[bytes, int], deque[tuple[str, float]]] = {}
         """{(hash of the state, action): [(decision, log-probability)]}, oldest first."""
 
     @property
@@ -234,15 +233,15 @@ class Directive023:
         return np.array(numbers, np.float32)
 
     def _is_open(self, entry: Entry) -> bool:
-        key = (_hash(np.frombuffer(entry.raw or b"", np.float32)), entry.body["action"])
+        key = (fingerprint(np.frombuffer(entry.raw or b"", np.float32)), entry.body["action"])
         return any(id == entry.id for id, _ in self._open.get(key, ()))
 
     def _wait_for(self, id: str, row: np.ndarray, action: int, log_prob: float) -> None:
-        self._open.setdefault((_hash(row), action), deque()).append((id, log_prob))
+        self._open.setdefault((fingerprint(row), action), deque()).append((id, log_prob))
 
     def _match(self, body: ExperienceBody) -> tuple[str, float]:
         """Return the oldest open decision that an experience can belong to, and its log-probability."""
-        key = (_hash(np.array(body.state, np.float32)), body.action)
+        key = (fingerprint(body.state), body.action)
         waiting = self._open.get(key, deque())
         for id, log_prob in waiting:
             named = body.decision_id is UNSET or body.decision_id == id
@@ -274,10 +273,6 @@ def _experience(chosen: dict[str, Any], outcome: dict[str, Any], state: np.ndarr
         done=outcome["done"],
         policy_version=outcome["update"],
     )
-
-
-def _hash(row: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(row, np.float32).tobytes()).hexdigest()
 
 
 def _plain(path: str) -> str:

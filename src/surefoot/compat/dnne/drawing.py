@@ -70,7 +70,6 @@ def is_api_format(content: Mapping[str, Any]) -> bool:
 
 
 def type_of(entry: Any) -> str:
-    """Return the type of a node of a workflow."""
     return str((as_mapping(entry) or {}).get("type"))
 
 

@@ -120,7 +120,6 @@ class BaseAlgorithm:
 
     @property
     def logger(self) -> Logger:
-        """The logger."""
         assert self._logger is not None, "there is no logger before learn; call set_logger"
         return self._logger
 

@@ -28,14 +28,12 @@ class BaseCallback(ABC):
 
     @property
     def training_env(self) -> VecEnv:
-        """The env of the model."""
         env = self.model.get_env()
         assert env is not None, "the model has no env"
         return env
 
     @property
     def logger(self) -> Logger:
-        """The logger of the model."""
         return self.model.logger
 
     def init_callback(self, model: Any) -> None:
@@ -47,7 +45,6 @@ class BaseCallback(ABC):
         """Do nothing; override it."""
 
     def on_training_start(self, locals_: dict[str, Any], globals_: dict[str, Any]) -> None:
-        """Start a training."""
         self.locals, self.globals = locals_, globals_
         self.num_timesteps = self.model.num_timesteps
         self._on_training_start()
@@ -56,7 +53,6 @@ class BaseCallback(ABC):
         """Do nothing; override it."""
 
     def on_rollout_start(self) -> None:
-        """Start a rollout."""
         self._on_rollout_start()
 
     def _on_rollout_start(self) -> None:  # noqa: B027  hooks may be left out
@@ -73,14 +69,12 @@ class BaseCallback(ABC):
         return self._on_step()
 
     def on_training_end(self) -> None:
-        """End a training."""
         self._on_training_end()
 
     def _on_training_end(self) -> None:  # noqa: B027  hooks may be left out
         """Do nothing; override it."""
 
     def on_rollout_end(self) -> None:
-        """End a rollout."""
         self._on_rollout_end()
 
     def _on_rollout_end(self) -> None:  # noqa: B027  hooks may be left out

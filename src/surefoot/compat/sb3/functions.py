@@ -73,7 +73,6 @@ class TableSchedule:
 
     @classmethod
     def of(cls, schedule: Any) -> TableSchedule:
-        """Return the table of a function."""
         values = [float(schedule(1.0 - i / (cls.POINTS - 1))) for i in range(cls.POINTS)]
         return cls(values, getattr(schedule, "__name__", type(schedule).__name__))
 

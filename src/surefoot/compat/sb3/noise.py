@@ -79,7 +79,6 @@ class VectorizedActionNoise(ActionNoise):
 
     @property
     def noises(self) -> list[ActionNoise]:
-        """The noise of each env."""
         return self._noises
 
     @noises.setter

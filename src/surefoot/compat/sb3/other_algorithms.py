@@ -23,49 +23,9 @@ class _Absent(type):
         cls(*args, **kwargs)
 
 
-class A2C(metaclass=_Absent):
-    """Not available."""
+def _absent(*names: str) -> list[_Absent]:
+    return [_Absent(name, (), {"__doc__": "Not available."}) for name in names]
 
 
-class DDPG(metaclass=_Absent):
-    """Not available."""
-
-
-class DQN(metaclass=_Absent):
-    """Not available."""
-
-
-class SAC(metaclass=_Absent):
-    """Not available."""
-
-
-class TD3(metaclass=_Absent):
-    """Not available."""
-
-
-class HerReplayBuffer(metaclass=_Absent):
-    """Not available."""
-
-
-class ARS(metaclass=_Absent):
-    """Not available."""
-
-
-class CrossQ(metaclass=_Absent):
-    """Not available."""
-
-
-class QRDQN(metaclass=_Absent):
-    """Not available."""
-
-
-class TQC(metaclass=_Absent):
-    """Not available."""
-
-
-class TRPO(metaclass=_Absent):
-    """Not available."""
-
-
-class AsyncEval(metaclass=_Absent):
-    """Not available."""
+A2C, DDPG, DQN, SAC, TD3, HerReplayBuffer = _absent("A2C", "DDPG", "DQN", "SAC", "TD3", "HerReplayBuffer")
+ARS, CrossQ, QRDQN, TQC, TRPO, AsyncEval = _absent("ARS", "CrossQ", "QRDQN", "TQC", "TRPO", "AsyncEval")

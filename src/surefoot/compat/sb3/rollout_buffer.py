@@ -33,18 +33,15 @@ class RolloutBuffer:
 
     @property
     def rollout(self) -> Rollout:
-        """The engine's rollout."""
         if self._rollout is None:
             raise ValueError("the rollout buffer is empty; call learn first")
         return self._rollout
 
     @property
     def full(self) -> bool:
-        """Whether there is a rollout."""
         return self._rollout is not None
 
     def reset(self) -> None:
-        """Forget the rollout."""
         self._rollout = None
         vars(self).pop("advantages", None)
 
@@ -72,12 +69,10 @@ class RolloutBuffer:
 
     @property
     def values(self) -> np.ndarray:
-        """Values."""
         return self.rollout.value
 
     @property
     def log_probs(self) -> np.ndarray:
-        """Log-probabilities of the actions."""
         return self.rollout.log_prob
 
     @property
@@ -87,7 +82,6 @@ class RolloutBuffer:
 
     @cached_property
     def advantages(self) -> np.ndarray:
-        """Advantages by GAE."""
         rollout = self.rollout
         names = (rollout.reward, rollout.value, rollout.next_value)
         numbers = [torch.from_numpy(np.asarray(x, np.float32)) for x in names]
@@ -100,7 +94,6 @@ class RolloutBuffer:
         return self.advantages + self.values
 
     def get(self, batch_size: int | None = None) -> Iterator[RolloutBufferSamples]:
-        """Yield shuffled minibatches."""
         count = self.buffer_size * self.n_envs
         order = np.random.permutation(count)  # noqa: NPY002
 

@@ -109,7 +109,6 @@ class Agent:
 
     @property
     def version(self) -> int:
-        """Version of the policy that answers."""
         return self.chooser.version
 
     @property

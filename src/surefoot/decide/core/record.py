@@ -43,7 +43,6 @@ class DecisionRecord:
 
     @property
     def version(self) -> int:
-        """Version of the policy that chose."""
         return self.choice.version
 
     @property

@@ -105,12 +105,12 @@ class JournalStore:
                 self._recent.popitem(last=False)
 
     def finished(self, after: int) -> list[Finished]:
-        until, found = time.time() - self.grace, list[Finished]()
+        until, finished = time.time() - self.grace, list[Finished]()
         for entry in self.journal.scan(KIND, after):
             # Not skipped: a later entry would move the cursor beyond this one, which would never be learned from.
             if entry.t > until:
                 break
             record = self._recent.pop(entry.id, None) or self._decode(entry)
             if record is not None:
-                found.append(Finished(entry.seq, record, float(entry.body["reward"])))
-        return found
+                finished.append(Finished(entry.seq, record, float(entry.body["reward"])))
+        return finished

@@ -27,7 +27,6 @@ class Replay:
     judgement: Judgement
 
     def as_text(self) -> str:
-        """Return a table for the terminal."""
         lines = [f"  {'policy':<12} {'IPS':>22} {'SNIPS':>22} {'DM':>22} {'DR':>22}   sample size"]
         for name, each in self.policies.items():
             cells = [f"{e.value:.3f} ({e.low:.3f} … {e.high:.3f})" for e in (each.ips, each.snips, each.dm, each.dr)]

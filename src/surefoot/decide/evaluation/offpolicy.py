@@ -141,24 +141,24 @@ Target = Callable[[Logged], np.ndarray]
 
 
 def per_decision(
-    log: Logged, target: Target, model: Callable[[], OutcomeModel], *, folds: int = 2
+    log: Logged, target: Target, model: Callable[[], OutcomeModel]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return q(x, a) of the action taken, V_q(x) of the policy, and π(a|x) of the action taken; [B] each.
 
-    Cross-fitted: the model that predicts a decision has learned from the other folds only. On its own training data it
-    would reproduce the rewards, and the correction term of DR would vanish.
+    Cross-fitted: the model that predicts a decision has learned from the other half of the log only. On its own training
+    data it would reproduce the rewards, and the correction term of DR would vanish.
     """
     count = len(log)
     probabilities = target(log)
     predicted, expected = np.zeros(count), np.zeros(count)
-    # Contiguous folds keep neighbouring, possibly related decisions on the same side.
-    fold = np.arange(count) * folds // max(count, 1)
-    for each in range(folds):
+    # Contiguous halves keep neighbouring, possibly related decisions on the same side.
+    halves = range((count + 1) // 2), range((count + 1) // 2, count)
+    for half, other in (halves, halves[::-1]):
         fitted = model()
-        for i in np.flatnonzero(fold != each):
-            fitted.learn(_scene(log, int(i)), int(log.at[i]), float(log.reward[i]))
-        for i in np.flatnonzero(fold == each):
-            value = fitted.predict(_scene(log, int(i)))
+        for i in other:
+            fitted.learn(_scene(log, i), int(log.at[i]), float(log.reward[i]))
+        for i in half:
+            value = fitted.predict(_scene(log, i))
             predicted[i] = value[log.at[i]]
             expected[i] = probabilities[i, : len(value)] @ value
     return predicted, expected, probabilities[np.arange(count), log.at]

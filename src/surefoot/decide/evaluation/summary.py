@@ -129,7 +129,6 @@ def as_text(summary: dict[str, Any], most: int = 12) -> str:
 
 
 def page_of(summary: dict[str, Any], title: str) -> str:
-    """Return the summary as an HTML page."""
     headline = f"{summary['decisions']:,} decisions, {summary['success']:.1%} successful"
     if summary["nearest"] is not None:
         headline += f"; the nearest description alone would have been right in {summary['nearest']:.1%}"

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from surefoot.data.kinds import POSITIVE, Interval, real
+from surefoot.data.knobs import Config, knob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorationConfig(Config):
+    """How policies that expect a reward of each candidate explore."""
+
+    sharpness: float = knob(
+        80.0,
+        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
+        "lower explores more and costs more.",
+        real(POSITIVE),
+    )
+    floor: float = knob(
+        0.02,
+        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
+        real(Interval(0, 0.5)),
+    )
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

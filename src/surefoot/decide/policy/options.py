@@ -86,7 +86,6 @@ class Options:
         return self._index[name]
 
     def name(self, index: int) -> str:
-        """Return the name with this index."""
         for name, known in self._index.items():
             if known == index:
                 return name
@@ -144,5 +143,5 @@ def successors(described: np.ndarray, new: np.ndarray, old: np.ndarray) -> tuple
     if not len(old):
         return new[:0], old
     same = described[new] @ described[old].T
-    found = same.max(axis=1) >= _SAME
-    return new[found], old[same.argmax(axis=1)[found]]
+    inherits = same.max(axis=1) >= _SAME
+    return new[inherits], old[same.argmax(axis=1)[inherits]]

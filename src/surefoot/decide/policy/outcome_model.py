@@ -206,7 +206,6 @@ class OutcomeModel:
         }
 
     def set_state(self, state: dict[str, Any]) -> Self:
-        """Continue from a saved state."""
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
         self.options, self._mixed = int(state["met"]), None
         self._changes.set_state(state["watch"])

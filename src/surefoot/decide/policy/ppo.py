@@ -21,13 +21,13 @@ import torch
 
 from surefoot.data.experience import RecordedStep, rollout_of
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, integer, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import knob
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
 from surefoot.decide.policy.experience_log import Log, Logged, pack, stack_rollouts, unpack
-from surefoot.decide.policy.exploration import draw, log_softmax, spread
+from surefoot.decide.policy.exploration import ExplorationConfig, draw, log_softmax, spread
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.policy.rowwise import CandidatePolicy
 from surefoot.learn.config import PPOConfig
@@ -37,20 +37,9 @@ from surefoot.learn.schedule import value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooserConfig(Config):
+class ChooserConfig(ExplorationConfig):
     """Exploration and reuse of a PPO chooser."""
 
-    sharpness: float = knob(
-        80.0,
-        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
-        "lower explores more and costs more.",
-        real(POSITIVE),
-    )
-    floor: float = knob(
-        0.02,
-        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
-        real(Interval(0, 0.5)),
-    )
     fresh: int = knob(32, "Finished decisions that make an update due.", integer(Interval(1)))
     reuse: int = knob(
         224, "Logged decisions that join each update; 0 learns from fresh ones only.", integer(NOT_NEGATIVE)

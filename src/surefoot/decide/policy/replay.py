@@ -156,9 +156,9 @@ class ReplayChooser:
         if len(new) and scene.described is not None:
             # Only from options that cannot be chosen any more: two that stand side by side differ in something.
             absent = np.setdiff1d(np.flatnonzero(self._met), scene.option)
-            heirs, parents = successors(scene.described, new, absent)
+            renamed, former = successors(scene.described, new, absent)
             table = self._now.table.copy()
-            table[heirs], self._square[heirs] = table[parents], self._square[parents]
+            table[renamed], self._square[renamed] = table[former], self._square[former]
             self._now = replace(self._now, table=table, version=self._now.version + 1)
         self._met[new] = True
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surefoot.data.kinds import POSITIVE, UNIT, Interval, integer, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import knob
+from surefoot.decide.policy.exploration import ExplorationConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayConfig(Config):
+class ReplayConfig(ExplorationConfig):
     """How the policy explores, learns and forgets."""
 
-    sharpness: float = knob(
-        80.0,
-        "Logits per unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
-        "lower explores more and costs more.",
-        real(POSITIVE),
-    )
-    floor: float = knob(
-        0.02,
-        "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
-        real(Interval(0, 0.5)),
-    )
     lr: float = knob(0.3, "Length of a step of each option's weights.", real(Interval(0, 100, open_low=True)))
     decay: float = knob(
         0.03, "Pull of all weights to 0, in outcomes: more trusts the description longer.", real(POSITIVE)

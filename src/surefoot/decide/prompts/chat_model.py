@@ -25,5 +25,4 @@ class ChatModel:
         raise ConfigError(f"{self.name} returns no log-likelihoods; its replies are checked instead")
 
     def reply(self, prompts: Sequence[str]) -> list[str]:
-        """Return the server's reply to each prompt."""
         return [self.server.complete([{"role": "user", "content": prompt}]) for prompt in prompts]

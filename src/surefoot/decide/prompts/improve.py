@@ -59,7 +59,6 @@ class Improved:
         return self.gain - self.token_cost * self.tokens_added
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values."""
         numbers = {"score_before": self.score_before, "score": self.score, "gain": self.gain, "reward": self.reward}
         changes = [{"mutation": c.mutation, "tokens": c.tokens, "text": c.text} for c in self.changes]
         return {
@@ -135,10 +134,9 @@ def best_of_n(
     examples: Examples | None = None,
     *,
     n: int = 24,
-    seed: int = 0,
 ) -> tuple[str, ...]:
     """Return the best of n random sequences of mutations, by mean reward over the prompts, within `evaluations` scores."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [
         tuple(CHANGES[int(i)] for i in rng.permutation(len(CHANGES))[: int(rng.integers(1, config.max_steps + 1))])
         for _ in range(n)
@@ -178,10 +176,10 @@ def _best(
     return best
 
 
-def interval(values: Sequence[float], *, seed: int = 0, draws: int = 2000) -> tuple[float, float, float]:
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Return (mean, low, high): the mean with its 95 % bootstrap interval over the values."""
     array = np.asarray(values, np.float64)
-    rng = np.random.default_rng(seed)
-    means = array[rng.integers(len(array), size=(draws, len(array)))].mean(axis=1)
+    drawn = np.random.default_rng(0).integers(len(array), size=(2000, len(array)))
+    means = array[drawn].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(array.mean()), float(low), float(high)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from surefoot.data.shipped_yaml import read_shipped
-from surefoot.decide.prompts.text import VERBS, sentences, without_politeness
+from surefoot.decide.prompts.text import VERBS, sentences, without_politeness, words
 
 _SHIPPED = {
     name: frozenset(str(words).split()) for name, words in read_shipped("surefoot.decide.prompts", "lint.yaml").items()
@@ -65,7 +65,6 @@ class Linted:
 
     @property
     def explanation(self) -> str:
-        """The reasons as one sentence."""
         return "; ".join(self.reasons) or "nothing is missing"
 
 
@@ -99,23 +98,23 @@ def lint(prompt: str) -> Linted:
 def _score(prompt: str, parts: list[str], related: set[int], at: int) -> Linted:
     """Return the score of the sentences `related`, of which the one `at` is the request."""
     texts = [parts[i] for i in sorted(related)]
-    words, details = set[str](), set[str]()
+    specific, details = set[str](), set[str]()
     for part in texts:
-        words |= content(part)
+        specific |= content(part)
         details |= _details(part)
     order = min(0.2 if _mixed_case(prompt) else 1.0, *(readable(part) for part in texts))
     present = _POINTS_DOWN.search(parts[at]) is None or _has_material(prompt, parts[at])
-    vague = sorted({word for part in texts for word in _plain_words(part) if word in _VAGUE})
+    vague = sorted({word for part in texts for word in words(part) if word in _VAGUE})
     request = any(asks(part) for part in texts)
     # Not 0: a sentence that asks for nothing may be a request in words that this lint does not know.
-    subject = order * (1.0 if request else 0.4) * (1.0 - math.exp(-len(words) / 4.0))
+    subject = order * (1.0 if request else 0.4) * (1.0 - math.exp(-len(specific) / 4.0))
     terms = (0.35, 0.35 * (1.0 - math.exp(-len(details) / 2.0)), 0.15 * present, 0.15 * (not vague))
     breakdown = {name: subject * term for name, term in zip(TERMS, terms, strict=True)}
     count = sum(asks(part) for i, part in enumerate(parts) if i not in related)
     reasons = [
         *([] if request else ["no request was found: say what you want, or ask a question"]),
         *(["the words stand in no readable order"] if order < 1.0 else []),
-        *(["its subject is unclear"] if len(words) < 4 else []),
+        *(["its subject is unclear"] if len(specific) < 4 else []),
         *(["no exact detail: a number, a name, a quotation, an example"] if not details else []),
         *([] if present else ["it points at a text that is not there"]),
         *([f"vague: {', '.join(vague)}"] if vague else []),
@@ -140,19 +139,19 @@ def asks(sentence: str) -> bool:
 
 def content(sentence: str) -> set[str]:
     """Return the words of a sentence that say something about its own task, without endings."""
-    return {_stem(word) for word in _plain_words(sentence) if not _empty(word)}
+    return {_stem(word) for word in words(sentence) if not _empty(word)}
 
 
 def readable(sentence: str) -> float:
     """Return 1 for words in a possible order, less for a list of words without order or without small words."""
-    words = [word.lower() for word in _WORD.findall(sentence)]
-    if len(words) < 5:
+    lower = words(sentence)
+    if len(lower) < 5:
         return 1.0
     broken = len(_BROKEN.findall(sentence))
-    small = sum(word in _COMMON for word in words) / len(words)
+    small = sum(word in _COMMON for word in lower) / len(lower)
     # Sentences of English are a third to a half small words; lists of names have few, but commas.
-    bare = len(words) >= 8 and small < 0.12 and sentence.count(",") < len(words) / 6
-    return 0.2 if bare or broken >= 2 or broken > len(words) / 12 else 1.0
+    bare = len(lower) >= 8 and small < 0.12 and sentence.count(",") < len(lower) / 6
+    return 0.2 if bare or broken >= 2 or broken > len(lower) / 12 else 1.0
 
 
 def _mixed_case(prompt: str) -> bool:
@@ -198,10 +197,6 @@ def _has_material(prompt: str, request: str) -> bool:
     others = [part for part in sentences(prompt) if request not in part and part not in request and not asks(part)]
     # Instructions that fit every task have hardly any content.
     return any(len(content(part)) >= 3 for part in others) or len(content(request)) >= 6
-
-
-def _plain_words(sentence: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(sentence)]
 
 
 def _empty(word: str) -> bool:

@@ -97,10 +97,10 @@ CONSTRAINTS, CRITERIA = _requirements("constraints"), _requirements("criteria")
 
 def missing(table: dict[str, tuple[_Requirement, ...]], prompt: str) -> list[str]:
     """Return the requirements of the prompt's kind that it says nothing about; none if its answer has a fixed form."""
-    found = structure(prompt)
-    if found.strict or found.closed:
+    parsed = structure(prompt)
+    if parsed.strict or parsed.closed:
         return []
-    return [each.text for each in table.get(found.kind, ()) if not each.present.search(prompt)]
+    return [each.text for each in table.get(parsed.kind, ()) if not each.present.search(prompt)]
 
 
 def expand(prompt: str) -> PromptVariation:
@@ -176,10 +176,10 @@ _HAS_STEPS = re.compile(r"\bstep[- ]by[- ]step\b|\beach step\b", re.IGNORECASE)
 
 def form_line(prompt: str) -> str:
     """Return the sentence that says which form the answer has; empty if it can have any."""
-    found = structure(prompt)
-    if found.kind in ("code", "code_review"):
+    parsed = structure(prompt)
+    if parsed.kind in ("code", "code_review"):
         return _CODE_LINE
-    return _FORM_LINES.get(found.form, "").format(options=", ".join(found.options))
+    return _FORM_LINES.get(parsed.form, "").format(options=", ".join(parsed.options))
 
 
 def _plain(name: str, about: str, apply: Callable[[str], str]) -> Callable[[str], PromptVariation]:
@@ -195,8 +195,8 @@ class _Mutation:
 
 
 def _open(prompt: str) -> bool:
-    found = structure(prompt)
-    return not (found.strict or found.closed)
+    parsed = structure(prompt)
+    return not (parsed.strict or parsed.closed)
 
 
 _ALL: dict[str, _Mutation] = {

@@ -40,7 +40,6 @@ def prompts_page(
 
 
 def headline(ways: Mapping[str, Sequence[Improved]]) -> str:
-    """Return the comparison as one sentence."""
     (first, policy), *others = ways.items()
     text = f"{len(policy)} prompts: {first} earns {_mean(policy):.3f} per prompt"
     return text + "".join(f", {name} {_mean(improved):.3f}" for name, improved in others) + "."

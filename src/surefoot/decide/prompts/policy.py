@@ -63,14 +63,14 @@ def facts(text: str, did: Sequence[str], likeness: float = 0.0) -> np.ndarray:
     `likeness` is the cosine with the nearest example, 0 without one.
     """
     body = split_examples(text)[1]
-    found, size = structure(body), tokens(body)
+    parsed, size = structure(body), tokens(body)
     values = [
-        *(found.form == form for form in _FORMS),
-        *(found.kind == kind for kind in (*KINDS, "")),
-        found.strict,
-        bool(found.cue),
-        bool(found.material),
-        bool(found.instruction),
+        *(parsed.form == form for form in _FORMS),
+        *(parsed.kind == kind for kind in (*KINDS, "")),
+        parsed.strict,
+        bool(parsed.cue),
+        bool(parsed.material),
+        bool(parsed.instruction),
         body.rstrip().endswith("?"),
         "\n\n" in body.strip(),
         size < 25,

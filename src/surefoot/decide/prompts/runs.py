@@ -40,7 +40,6 @@ class PromptRun:
     """What the policy was trained on, such as "task rows.jsonl with lm:smollm2"."""
 
     def save(self, directory: RunDir, command: Sequence[str] = ()) -> None:
-        """Write the run into its directory."""
         if isinstance(self.scorer, RidgeScorer):
             self.scorer.save(directory.path / SCORER)
         self.policy.agent.save(Versions(directory.path / VERSIONS))

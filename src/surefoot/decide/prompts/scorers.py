@@ -105,7 +105,6 @@ class RidgeScorer:
         return np.linalg.solve(x.T @ x + self.strength * np.eye(x.shape[1]), x.T @ residual) / scale
 
     def save(self, path: Path | str) -> None:
-        """Write the scorer as JSON."""
         content = {"format": 1, "names": list(FEATURES), "strength": self.strength, "examples": self.examples}
         Path(path).write_text(json.dumps({**content, "weights": self.weights.tolist()}) + "\n")
 
@@ -157,9 +156,9 @@ def _features(prompts: Sequence[str]) -> np.ndarray:
     """Return [N, F] in the order of `FEATURES`; sizes are scaled to about 1 for a long prompt."""
     rows = np.zeros((len(prompts), len(FEATURES)))
     for row, prompt in zip(rows, prompts, strict=True):
-        terms, found = lint(prompt).breakdown, structure(prompt)
+        terms, parsed = lint(prompt).breakdown, structure(prompt)
         sizes = (tokens(prompt) / 100.0, len(sentences(prompt)) / 10.0, len(list_items(prompt)) / 10.0)
-        parts = (bool(found.material), bool(found.cue), bool(found.options), found.strict)
+        parts = (bool(parsed.material), bool(parsed.cue), bool(parsed.options), parsed.strict)
         row[:] = [1.0, *(terms.get(name, 0.0) for name in TERMS), *np.minimum(sizes, 3.0), *parts]
     return rows
 

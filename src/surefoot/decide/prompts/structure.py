@@ -123,7 +123,6 @@ _SIGNS = {name: re.compile(kind["sign"], re.IGNORECASE | re.DOTALL) for name, ki
 
 @lru_cache(maxsize=65536)
 def structure(prompt: str) -> Structure:
-    """Return the structure of a prompt."""
     cue = CUE.search(prompt.rstrip())
     body = prompt.rstrip()[: cue.start()] if cue else prompt
     head, material = split_material(body)
@@ -171,28 +170,28 @@ def _form(head: str, instruction: str, options: tuple[str, ...]) -> Form:
 
 def find_options(body: str) -> tuple[str, ...]:
     """Return the answers that a prompt lists, in its own spelling; empty if it lists fewer than two."""
-    found: list[str] = []
+    options: list[str] = []
     if match := _LISTED_LINES.search(body):
         lines = [re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", "", line) for line in match[1].strip().splitlines()]
-        found = [re.split(r":\s|\s[-–—]\s", line)[0].strip() for line in lines]
+        options = [re.split(r":\s|\s[-–—]\s", line)[0].strip() for line in lines]
     elif match := _QUOTED_OPTIONS.search(body):
-        found = [next(x for x in groups if x) for groups in re.findall(_QUOTED, match[0])]
+        options = [next(x for x in groups if x) for groups in re.findall(_QUOTED, match[0])]
     elif match := _EITHER.search(body):
-        found = [match[1], match[2]]
+        options = [match[1], match[2]]
     elif letters := _letters(body):
-        found = letters
+        options = letters
     elif match := _ASKED_OR.search(body):
-        found = [match[1], match[2]]
+        options = [match[1], match[2]]
     elif match := _LISTED.search(body) or _AS_OR.search(body):
         commas = [each.strip(" .") for each in _COMMAS.split(match[1].strip())]
         # "a, b or c" has its last two in one piece; in "lost or stolen card, top up, ATM" the "or" belongs to an option.
-        found = [*commas[:-1], *(each.strip(" .") for each in _OR.split(commas[-1]))]
+        options = [*commas[:-1], *(each.strip(" .") for each in _OR.split(commas[-1]))]
     elif match := _PLAIN_OR.search(body):
-        found = [match[1], match[2]]
+        options = [match[1], match[2]]
     # "spam or not" has one option and a word.
-    found = [each for each in dict.fromkeys(found) if each and len(each) <= 60 and each.lower() != "not"]
+    options = [each for each in dict.fromkeys(options) if each and len(each) <= 60 and each.lower() != "not"]
     # More than 12 are a list of things, not of answers.
-    return tuple(found) if 2 <= len(found) <= 12 else ()
+    return tuple(options) if 2 <= len(options) <= 12 else ()
 
 
 def _letters(body: str) -> list[str]:

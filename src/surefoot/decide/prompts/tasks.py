@@ -40,8 +40,8 @@ def _words(text: str) -> str:
 
 
 def _last_number(text: str) -> float | None:
-    found = _NUMBER.findall(text)
-    return float(found[-1].replace(",", "")) if found else None
+    numbers = _NUMBER.findall(text)
+    return float(numbers[-1].replace(",", "")) if numbers else None
 
 
 def _number(reply: str, answer: str) -> bool:

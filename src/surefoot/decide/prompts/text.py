@@ -31,7 +31,6 @@ def read_lines(path: Path, what: str) -> list[tuple[str, str]]:
 
 
 def read_json_line(line: str, where: str) -> Any:
-    """Return the JSON value of a line."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -44,7 +43,6 @@ def tokens(text: str) -> int:
 
 
 def words(text: str) -> list[str]:
-    """Return the words in lower case."""
     return [word.lower() for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text)]
 
 
@@ -71,7 +69,6 @@ def leading_verb(text: str) -> tuple[str, str] | None:
 
 
 def without_politeness(text: str) -> str:
-    """Return the text without a polite opening."""
     return _POLITE.sub("", text.lstrip())
 
 

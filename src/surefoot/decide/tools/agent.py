@@ -151,19 +151,20 @@ class ToolAgent:
             raise ConfigError("this agent has no tools; pass functions with @tool, or call `add_tool`")
         selected = select_depth(query, preferred=depth or self.preferred_depth, max_timeout=max_timeout)
         names = self.agent.options.allowed(allowed)
-        key = QueryCache.key(query, selected.name, names, self.agent.version)
+        answering = Answering(self._workshop(), query, selected, names)
         # Arguments are not part of the key, so answers that depend on them are not cached.
-        cache = None if bypass_cache or arguments else self.cache
-        if cache is not None and (cached := cache.get(key)) is not None:
+        if self.cache is None or bypass_cache or arguments:
+            return await answering.run(arguments or {}, greedy, metadata or {})
+        key = QueryCache.key(query, selected.name, names, self.agent.version)
+        if (cached := self.cache.get(key)) is not None:
             cached.id = f"{random.getrandbits(128):032x}"
             # No decision was made this time, so there is nothing to learn from.
             cached.decision = None
             cached.metadata["cached"] = True
             return cached
-        answering = Answering(self._workshop(), query, selected, names)
-        run = await answering.run(arguments or {}, greedy, metadata or {})
-        if cache is not None and not run.trace.errors:
-            cache.put(key, run)
+        run = await answering.run({}, greedy, metadata or {})
+        if not run.trace.errors:
+            self.cache.put(key, run)
         return run
 
     def answer(self, query: str, **options: Any) -> ToolRun:

@@ -151,7 +151,6 @@ class RunLog:
         return len(entries)
 
     def clear(self) -> None:
-        """Delete every run."""
         self.journal.clear(KIND)
         self._count = 0
 

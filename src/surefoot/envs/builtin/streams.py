@@ -87,8 +87,8 @@ class Streams(World):
         self._clock += 1
         truncated = self._none.copy()
         if self._clock >= self._due:
-            late = self._clock - self._born >= self._limit
-            self._due = int(np.where(late, self._clock, self._born).min()) + self._limit
+            late = self._clock - self._started >= self._limit
+            self._due = int(np.where(late, self._clock, self._started).min()) + self._limit
             truncated = late & ~terminated
         obs = self.task.observe(state)
         ended = (terminated | truncated).nonzero()[0]
@@ -114,7 +114,7 @@ class Streams(World):
         """Return the task's numbers [S, N], the steps taken in each episode [N], and the generator's state."""
         return {
             "task": self._state.copy(),
-            "elapsed": self._clock - self._born,
+            "elapsed": self._clock - self._started,
             "rng": dict(self._rng.bit_generator.state),
         }
 
@@ -136,14 +136,14 @@ class Streams(World):
         """Start new episodes in `streams` (indices); return their observations."""
         first = self.task.start(self._rng, len(streams))
         self._state[:, streams] = first
-        self._born[streams] = self._clock
+        self._started[streams] = self._clock
         return self.task.observe(first)
 
     def _set_elapsed(self, elapsed: np.ndarray) -> None:
         # Start times on one clock instead of N counters: most steps then need one comparison to find no time-out.
         self._clock = 0
-        self._born: np.ndarray = -elapsed
-        self._due = int(self._born.min()) + self._limit
+        self._started: np.ndarray = -elapsed
+        self._due = int(self._started.min()) + self._limit
 
 
 class Actions:

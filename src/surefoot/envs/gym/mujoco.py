@@ -286,8 +286,10 @@ def _functions() -> list[int]:
     """Return the addresses of `FUNCTIONS`; both libraries are loaded already."""
     mujoco, generator = importlib.import_module("mujoco"), importlib.import_module("numpy.random._generator")
     folder = Path(mujoco.__file__ or "").parent
-    found = [path for kind in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll") for path in sorted(folder.glob(kind))]
-    simulator, numpy_random = ctypes.CDLL(str(found[0])), ctypes.CDLL(generator.__file__)
+    libraries = [
+        path for kind in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll") for path in sorted(folder.glob(kind))
+    ]
+    simulator, numpy_random = ctypes.CDLL(str(libraries[0])), ctypes.CDLL(generator.__file__)
     functions = [(simulator if name.startswith("mj_") else numpy_random)[name] for name in FUNCTIONS]
     return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 

@@ -47,7 +47,7 @@ class EnvStepper(Protocol):
         """Start a command of `Share`."""
         ...
 
-    def hear(self, limit: float) -> Any:
+    def receive(self, limit: float) -> Any:
         """Return the response to the last command; a `Failure` if it failed.
 
         Raise EOFError or OSError if the process has ended, TimeoutError after `limit` seconds without a response.
@@ -56,7 +56,7 @@ class EnvStepper(Protocol):
 
 
 class LocalShare:
-    """The share of this process; a command runs in `hear`, while the workers run theirs."""
+    """The share of this process; a command runs in `receive`, while the workers run theirs."""
 
     def __init__(self, rows: slice, memory: int) -> None:
         self.number, self.rows = 0, rows
@@ -68,7 +68,7 @@ class LocalShare:
     def ask(self, command: str, arguments: tuple[Any, ...] = ()) -> None:
         self._command = command, arguments
 
-    def hear(self, limit: float = 0.0) -> Any:
+    def receive(self, limit: float = 0.0) -> Any:
         command, arguments = self._command
         began = time.monotonic()
         try:
@@ -128,7 +128,7 @@ class EnvWorkers:
         responses: dict[int, Any] = {}
         for stepper in pending:
             try:
-                responses[stepper.number] = stepper.hear(self._limit(command))
+                responses[stepper.number] = stepper.receive(self._limit(command))
             except (EOFError, OSError) as why:
                 self._lose(stepper, why, command)
         for response in responses.values():
@@ -161,9 +161,9 @@ class EnvWorkers:
         while not (worker := self.workers[number - 1]).ready:
             late = worker.sent_at + self._limit("join")
             try:
-                if not worker.speaks(min(until, late)) and time.monotonic() < late:
+                if not worker.has_answer(min(until, late)) and time.monotonic() < late:
                     return False
-                response = worker.hear(self._limit("join"))
+                response = worker.receive(self._limit("join"))
             except (EOFError, OSError) as why:
                 self._lose(worker, why, "join")
                 continue
@@ -207,7 +207,7 @@ class EnvWorkers:
         self.pool.lose(number - 1, what, consequence=consequence, limit=limit, error=error, early=early)
         new = self._assign(self.pool.replace(number - 1), number)
         self.steppers[number] = new
-        with suppress(OSError):  # it has ended already; the next `hear` raises
+        with suppress(OSError):  # it has ended already; the next `receive` raises
             new.ask("join", self._world.place_of(new))
 
     def _described(self, worker: EnvStepper) -> str:

@@ -69,7 +69,6 @@ class ProcessWorld:
 
     @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers."""
         return [worker.process.pid for worker in self._workers.workers]
 
     @property

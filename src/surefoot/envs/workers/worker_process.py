@@ -70,17 +70,17 @@ class WorkerProcess:
         os.write(self._pipe, bytes((COMMAND, self._request)))
         self.connection.send((command, arguments))
 
-    def hear(self, limit: float) -> Any:
+    def receive(self, limit: float) -> Any:
         """Return the response to the last command; drop older ones, which Ctrl-C left unread."""
         while True:
-            if not self.speaks(self.sent_at + limit):
+            if not self.has_answer(self.sent_at + limit):
                 raise TimeoutError
             kind, number = read_head(self._pipe)
             response = self.connection.recv() if kind == MESSAGE else None
             if number == self._request:
                 return response
 
-    def speaks(self, until: float) -> bool:
+    def has_answer(self, until: float) -> bool:
         """Return True as soon as there is a response, False at time `until`; raise EOFError if the process has ended."""
         while True:
             left = until - time.monotonic()

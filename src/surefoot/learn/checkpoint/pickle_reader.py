@@ -45,9 +45,7 @@ class PickleHandler(Protocol):
         """Return what stands for the result of a call."""
         ...
 
-    def set_state(self, target: Any, state: Any) -> None:
-        """Set the state of an object."""
-        ...
+    def set_state(self, target: Any, state: Any) -> None: ...
 
     def persistent(self, reference: Any) -> Any:
         """Return an object that is stored outside of the program."""

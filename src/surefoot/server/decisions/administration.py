@@ -109,40 +109,40 @@ def describe(serving: ServedPolicy) -> schema.PolicyResponse:
     )
 
 
-async def change(service: Service, name: str, wish: schema.PolicyChange) -> schema.PolicyResponse:
+async def change(service: Service, name: str, new: schema.PolicyChange) -> schema.PolicyResponse:
     """Rename or freeze a policy; add, describe or retire actions. What was learned stays."""
     serving = service.policy(name)
     config, retired = serving.config, list(serving.retired)
-    if wish.name is not UNSET and wish.name != name and wish.name in service.policies:
-        raise Refused("conflict", f"there is a policy {wish.name!r} already", pointer="/name")
-    touched = wish.add_actions or wish.retire_actions or wish.descriptions or wish.description_embeddings
+    if new.name is not UNSET and new.name != name and new.name in service.policies:
+        raise Refused("conflict", f"there is a policy {new.name!r} already", pointer="/name")
+    touched = new.add_actions or new.retire_actions or new.descriptions or new.description_embeddings
     if touched and config.choose == "candidates":
         raise Refused("invalid", "decisions bring the candidates: there are no actions to change", pointer="/")
-    for field, names in (("add_actions", wish.add_actions), ("retire_actions", wish.retire_actions)):
+    for field, names in (("add_actions", new.add_actions), ("retire_actions", new.retire_actions)):
         if len(set(names)) != len(names):
             raise Refused("invalid", "an action is named twice", pointer=f"/{field}")
-    for action in wish.retire_actions:
+    for action in new.retire_actions:
         if action not in config.actions or action in retired:
             raise Refused("invalid", f"there is no action {action[:80]!r} to retire", pointer="/retire_actions")
-    for action in wish.add_actions:
+    for action in new.add_actions:
         if action in config.actions and action not in retired:
             raise Refused("conflict", f"there is an action {action[:80]!r} already", pointer="/add_actions")
-    actions = [*config.actions, *(action for action in wish.add_actions if action not in config.actions)]
-    retired = [action for action in [*retired, *wish.retire_actions] if action not in wish.add_actions]
+    actions = [*config.actions, *(action for action in new.add_actions if action not in config.actions)]
+    retired = [action for action in [*retired, *new.retire_actions] if action not in new.add_actions]
     if config.choose == "actions" and len(actions) - len(retired) < 2:
         raise Refused("invalid", "at least two actions must remain", pointer="/retire_actions")
     if len(actions) > schema.MOST_ACTIONS:
         raise Refused("invalid", f"{schema.MOST_ACTIONS} actions are the most", pointer="/add_actions")
-    _check_descriptions(config, actions, wish.descriptions, wish.description_embeddings)
+    _check_descriptions(config, actions, new.descriptions, new.description_embeddings)
     changed = msgspec.structs.replace(
         config,
-        name=name if wish.name is UNSET else wish.name,
+        name=name if new.name is UNSET else new.name,
         actions=actions,
-        descriptions={**config.descriptions, **wish.descriptions},
-        description_embeddings={**config.description_embeddings, **wish.description_embeddings},
-        abstain_below=config.abstain_below if wish.abstain_below is UNSET else wish.abstain_below,
+        descriptions={**config.descriptions, **new.descriptions},
+        description_embeddings={**config.description_embeddings, **new.description_embeddings},
+        abstain_below=config.abstain_below if new.abstain_below is UNSET else new.abstain_below,
     )
-    frozen = serving.frozen if wish.frozen is UNSET else wish.frozen
+    frozen = serving.frozen if new.frozen is UNSET else new.frozen
     before = serving.config, serving.frozen, serving.retired
     serving.config, serving.frozen, serving.retired = changed, frozen, retired
     try:

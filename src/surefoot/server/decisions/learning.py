@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +17,9 @@ from surefoot.errors import NonFiniteValue
 from surefoot.server import schema
 from surefoot.server.decisions.outcomes import TrackedDecision, ends, final_reward, outcomes_of
 from surefoot.server.decisions.served_policy import ServedPolicy
-from surefoot.server.decisions.service_telemetry import record_version
 from surefoot.server.decisions.snapshots import snapshot
+from surefoot.telemetry.schema import Episodes
+from surefoot.telemetry.writer import Recorder
 
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
@@ -32,6 +33,8 @@ BATCH = 4
 LARGEST_GAP = 5000
 # Episodes of a policy that are not over; the oldest is dropped.
 OPEN_EPISODES = 10_000
+# Actions whose share is in the record: each is a metric of every line, and a policy may have many more.
+SHARES = 32
 
 
 async def learn_forever(service: Service, serving: ServedPolicy) -> None:
@@ -201,3 +204,25 @@ def metrics_of(serving: ServedPolicy) -> dict[str, float | None]:
         "calibration_error": None if np.isnan(error) else error,
         "changes_detected": float(serving.learner.forgotten),
     }
+
+
+def record_version(serving: ServedPolicy, number: int, metrics: Mapping[str, float | None]) -> None:
+    """Append a version's statistics to the record in the policy's folder, which `watch`, `summary` and `doctor` read."""
+    config, learner = serving.config, serving.learner
+    latest = learner.log.latest(1000)
+    taken = latest.option[np.arange(len(latest)), latest.at] if len(latest) else np.zeros(0, np.int64)
+    shares = {
+        f"action_share_{name}": float((taken == index).mean())
+        for index, name in enumerate(config.actions[:SHARES])
+        if len(taken)
+    }
+    sizes = {"actions": len(config.actions), "embedding_size": config.embedding_size}
+    # No rate limit: at the default one, versions that follow each other quickly would share a line.
+    with contextlib.closing(Recorder(serving.versions.root, config.name, updates_per_second=1e9)) as recorder:
+        recorder.header(env=f"decisions of {config.name}", seed=config.seed, config={**serving.agent.settings, **sizes})
+        recorder.update(
+            env_steps=learner.outcomes,
+            updates=number,
+            m={**{name: value for name, value in metrics.items() if value is not None}, **shares},
+            episodes=Episodes.of(latest.reward.tolist(), [1] * len(latest)),
+        )

@@ -49,7 +49,7 @@ class TrackedDecision:
     """Hash of the request: distinguishes a retry from another request with the same id."""
     waiters: list[Callable[[Exception | None], None]] | None = None
     """Called when the decision is on disk; a retry waits for it too. None: it is on disk."""
-    telling: asyncio.Future[None] | None = None
+    storing: asyncio.Future[None] | None = None
     """Done when the last reward is on disk."""
     answer: schema.DecisionResponse | None = None
     record: DecisionRecord | None = None

@@ -68,7 +68,6 @@ class PolicyLifecycle:
         return job
 
     def job(self, id: str) -> schema.JobResponse:
-        """Return the job with this id."""
         if id not in self.jobs:
             raise Refused("unknown", f"there is no job {id!r}")
         return self.jobs[id]
@@ -89,26 +88,26 @@ class PolicyLifecycle:
         ]
         return schema.VersionList(versions=versions)
 
-    async def promote(self, name: str, wish: schema.PromotionBody) -> schema.PolicyResponse:
+    async def promote(self, name: str, new: schema.PromotionBody) -> schema.PolicyResponse:
         """Use a version for all decisions, or for a share of them (canary)."""
         serving = self.service.policy(name)
-        chooser = self._chooser(serving, wish.version)
-        if wish.gate:
-            evaluation = await self.evaluate(name, schema.NewEvaluation(version=wish.version))
+        chooser = self._chooser(serving, new.version)
+        if new.gate:
+            evaluation = await self.evaluate(name, schema.NewEvaluation(version=new.version))
             if not evaluation.enough or evaluation.dr.low < evaluation.logged.value - 0.01 * np.ptp(
                 serving.config.reward_range
             ):
                 why = "too little was logged" if not evaluation.enough else "it may be worse"
                 raise Refused(
                     "conflict",
-                    f"version {wish.version} was not promoted: {why}; its DR lower bound is {evaluation.dr.low:.4f}",
+                    f"version {new.version} was not promoted: {why}; its DR lower bound is {evaluation.dr.low:.4f}",
                 )
-        if wish.share < 1.0:
-            serving.canary = (wish.version, wish.share, chooser)
+        if new.share < 1.0:
+            serving.canary = (new.version, new.share, chooser)
         else:
-            if serving.versions.live != wish.version:
-                serving.versions.promote(wish.version, "promoted")
-            self._go_live(serving, wish.version, chooser)
+            if serving.versions.live != new.version:
+                serving.versions.promote(new.version, "promoted")
+            self._go_live(serving, new.version, chooser)
         return describe(serving)
 
     async def rollback(self, name: str) -> schema.PolicyResponse:
@@ -133,12 +132,12 @@ class PolicyLifecycle:
             kind = "unknown" if number not in serving.versions.numbers else "conflict"
             raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
 
-    async def checkpoint(self, policy: str, wish: schema.NewCheckpoint) -> schema.CheckpointResponse:
+    async def checkpoint(self, policy: str, new: schema.NewCheckpoint) -> schema.CheckpointResponse:
         """Give a version a permanent name, by default `<policy>-<version>`."""
         serving = self.service.policy(policy)
-        version = serving.version if wish.version is msgspec.UNSET else wish.version
+        version = serving.version if new.version is msgspec.UNSET else new.version
         self._chooser(serving, version)
-        id = f"{policy}-{version}" if wish.name is msgspec.UNSET else wish.name
+        id = f"{policy}-{version}" if new.name is msgspec.UNSET else new.name
         known = self.store.journal.get("checkpoint", id)
         if known is not None and (known.tag, known.body["version"]) != (serving.key, version):
             raise Refused("conflict", f"checkpoint {id!r} names version {known.body['version']} of {known.tag!r}")
@@ -160,10 +159,10 @@ class PolicyLifecycle:
         name = self.service.keys[entry.tag].config.name
         return await self.promote(name, schema.PromotionBody(version=entry.body["version"]))
 
-    async def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
+    async def evaluate(self, name: str, new: schema.NewEvaluation) -> schema.OffPolicy:
         """Estimate what another version would have earned on the logged decisions."""
         serving = self.service.policy(name)
-        chooser, log = self._chooser(serving, wish.version), serving.learner.log.latest(wish.last)
+        chooser, log = self._chooser(serving, new.version), serving.learner.log.latest(new.last)
         if len(log) < 10:
             raise Refused("conflict", f"{len(log)} finished decisions are logged; an evaluation takes at least 10")
         result = await asyncio.get_running_loop().run_in_executor(self.service.workers, estimate, chooser, log)
@@ -174,7 +173,7 @@ class PolicyLifecycle:
             return schema.EstimateResponse(**dict(zip(("value", "low", "high"), numbers, strict=True)))
 
         return schema.OffPolicy(
-            version=wish.version,
+            version=new.version,
             **{name: scaled(getattr(result, name)) for name in ("logged", "ips", "snips", "dr")},
             effective_sample_size=result.effective_sample_size,
             decisions=result.decisions,

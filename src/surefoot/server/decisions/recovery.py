@@ -28,7 +28,6 @@ FORMAT = 2
 
 
 def policy_entry(serving: ServedPolicy) -> Entry:
-    """Return a policy as it is stored."""
     body = {
         "format": FORMAT,
         "config": msgspec.to_builtins(serving.config),

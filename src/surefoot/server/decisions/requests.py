@@ -200,7 +200,6 @@ def stored(serving: ServedPolicy, asked: DecisionRequest, record: DecisionRecord
 
 
 def learns_from(new: schema.NewDecision, record: DecisionRecord) -> bool:
-    """Return whether an outcome of the decision is learned from."""
     # A shadow was not acted on; the likeliest action was not drawn with its probability; "none" has no outcome.
     return new.mode != "shadow" and not new.deterministic and record.name is not None
 

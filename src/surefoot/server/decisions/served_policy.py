@@ -76,7 +76,6 @@ class ServedPolicy:
 
     @property
     def learner(self) -> ReplayChooser:
-        """The policy that learns."""
         assert isinstance(self.agent.chooser, ReplayChooser)
         return self.agent.chooser
 

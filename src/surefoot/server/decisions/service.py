@@ -119,7 +119,6 @@ class Service:
         self.leaving.discard(key)
 
     def policy(self, name: str) -> ServedPolicy:
-        """Return the policy with this name."""
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]
@@ -247,9 +246,9 @@ class Service:
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
         if self._is_repeat(waiting, new, adds=how == "sum"):
-            if waiting.telling is not None:
+            if waiting.storing is not None:
                 # Shielded: a client that disconnects must not cancel the future that others wait for.
-                await asyncio.shield(waiting.telling)
+                await asyncio.shield(waiting.storing)
             return schema.RewardResponse(decision_id=id, value=value, status="replayed")
         if how == "first" and waiting.rewards:
             raise Refused(
@@ -292,18 +291,18 @@ class Service:
         id = waiting.answered.decision_id
         # Before the write: a retry that arrives meanwhile is then a repetition and waits for the same commit.
         waiting.rewards.append(new)
-        waiting.telling = telling = asyncio.get_running_loop().create_future()
+        waiting.storing = storing = asyncio.get_running_loop().create_future()
         row = row_of(Entry(kind="reward", id=f"{id}#{number}", tag=serving.key, number=new.value, body=new._asdict()))
 
         def then(error: Exception | None) -> None:
             if error is not None:
                 # Not acknowledged: a retry must be able to store it.
                 waiting.rewards.remove(new)
-                waiting.telling = None
+                waiting.storing = None
             elif serving.config.aggregation == "first" and waiting.final is None:
                 # In the callback: outcomes are learned from in the order in which they are on disk.
                 self.finish(serving, waiting, new.order)
-            settle(telling, error)
+            settle(storing, error)
 
         try:
             self.store.submit([row], then)
@@ -311,10 +310,10 @@ class Service:
             then(why)
         try:
             # Shielded: the reward of a client that disconnects is stored all the same.
-            await asyncio.shield(telling)
+            await asyncio.shield(storing)
         finally:
-            if telling.done():
-                telling.exception()  # retrieved: asyncio must not warn if no retry waits for it
+            if storing.done():
+                storing.exception()  # retrieved: asyncio must not warn if no retry waits for it
 
     def finish(self, serving: ServedPolicy, waiting: TrackedDecision, order: int) -> None:
         """Close a decision with its rewards, or with the default reward; learn from it if it has a position."""

@@ -76,7 +76,6 @@ class RunSummary:
         return {name: self.latest[name] for name in names if name in self.latest}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as JSON values."""
         anneal = {k.removeprefix("anneal_"): x for k, x in (self.latest | self.labels).items() if k[:7] == "anneal_"}
         return {
             "run": self.run,
@@ -185,7 +184,6 @@ class _Fold:
 
 
 def as_text(summary: RunSummary) -> str:
-    """Return the summary as text for a terminal."""
     mode, cycle = summary.labels.get("data_mode"), summary.latest.get("cycle_id")
     extra = [f"mode={mode}"] if mode else []
     extra += [f"cycle_id={cycle:g}"] if cycle is not None else []
@@ -227,7 +225,6 @@ def as_text(summary: RunSummary) -> str:
 
 
 def as_markdown(summary: RunSummary) -> str:
-    """Return the summary as Markdown for a report."""
     lines = [
         "### PPO Telemetry Summary",
         "",

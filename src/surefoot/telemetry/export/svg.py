@@ -115,7 +115,6 @@ def line_chart(
 
 
 def scatter(dots: Sequence[Dot], *, area: PlotArea, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None) -> str:
-    """Return dots over a grid."""
     return line_chart([], dots=dots, area=area, x_ticks=x_ticks, y_ticks=y_ticks)
 
 

@@ -177,8 +177,8 @@ def _params(path: Path, settings: dict[str, Any]) -> None:
         with suppress(zipfile.BadZipFile, KeyError, ValueError, OSError), zipfile.ZipFile(model) as archive:
             values: Any = json.loads(archive.read("data"))
             # Numbers only: schedules are pickled functions, and nothing is unpickled.
-            found = {n: x for n, x in values.items() if n in _SB3_SETTINGS and isinstance(x, int | float)}
-            settings.update({_SB3_SETTINGS[n]: x for n, x in found.items()})
+            known = {n: x for n, x in values.items() if n in _SB3_SETTINGS and isinstance(x, int | float)}
+            settings.update({_SB3_SETTINGS[n]: x for n, x in known.items()})
             break
 
 
@@ -197,7 +197,7 @@ def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
             episodes[tag].setdefault(step, []).append(value)
         else:
             rows.setdefault(step, {})[tag] = value
-    ended = {tag: [(step, x) for step in sorted(found) for x in found[step]] for tag, found in episodes.items()}
+    ended = {tag: [(step, x) for step in sorted(values) for x in values[step]] for tag, values in episodes.items()}
     for step in sorted(rows):
         if not any(METRICS.get(tag, "") in ("approx_kl", "value_loss", "entropy", "return") for tag in rows[step]):
             continue

@@ -241,12 +241,10 @@ class Scenario:
         return ("wait", "north", "east", "south", "west", "leave", "chat", *(f"use_{kind}" for kind in self.types))
 
     def affordance(self, kind: str) -> Affordance:
-        """Return the affordance of an object type in this scenario."""
         return self.affordances.get(kind) or AFFORDANCES[kind]
 
 
 def shipped() -> list[str]:
-    """Return the names of the shipped scenarios."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml") if path.stem != "defaults")
 
 
@@ -274,7 +272,6 @@ def load_scenario(name: str | Path, *, auto_seed_agents: bool = False) -> Scenar
 
 
 def parse_scenario(text: str, source: str = "<text>") -> Scenario:
-    """Return the scenario in a YAML text."""
     return from_values(*parse_yaml(text, source))
 
 
@@ -294,6 +291,5 @@ def from_values(values: dict[str, Any], lines: Lines) -> Scenario:
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a scenario file."""
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A town of surefoot"}
     return about | schema_of(Scenario)

@@ -53,7 +53,6 @@ class Happenings:
             self.parts.append((kind, town, actor, other, thing, value))
 
     def of(self, town: int) -> list[Happening]:
-        """Return the events of one town."""
         events: list[Happening] = []
         for kind, towns, *columns in self.parts:
             actor, other, thing, value = (np.broadcast_to(np.asarray(x), (len(towns),)) for x in columns)

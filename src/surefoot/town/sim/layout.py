@@ -114,22 +114,18 @@ class Layout:
 
     @property
     def agents(self) -> int:
-        """Number of agents."""
         return len(self.first_cell)
 
     @property
     def objects(self) -> int:
-        """Number of objects."""
         return len(self.kind)
 
     @property
     def types(self) -> int:
-        """Number of object types."""
         return len(self.duration)
 
     @property
     def actions(self) -> int:
-        """Number of actions."""
         return USE + self.types
 
 
@@ -154,7 +150,6 @@ def first_of_each(ordered: np.ndarray) -> np.ndarray:
 
 
 def make_layout(scenario: Scenario) -> Layout:
-    """Return the tables of a scenario."""
     width, height = scenario.grid
     rows = scenario.walls or ["." * width] * height
     floor = np.array([[sign != "#" for sign in row] for row in rows]).ravel()

@@ -54,7 +54,6 @@ class TownEnv:
         self._random: Randomness | None = None
 
     def observation_space(self, agent: str, /) -> spaces.Space[Any]:
-        """Return an agent's observation space."""
         return self._sees[agent]
 
     def action_space(self, agent: str, /) -> spaces.Discrete:
@@ -90,7 +89,7 @@ class TownEnv:
             infos[agent]["events"] = []
             if terminated[agent] or late:
                 infos[agent]["measures"] = self.measures()
-        self._tell(outcome.happened, infos)
+        self._add_events(outcome.happened, infos)
         self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
         return obs, reward, terminated, truncated, infos
 
@@ -98,7 +97,7 @@ class TownEnv:
         """Return the measures of the episode so far, for the whole town: those that `surefoot town train` prints."""
         return {name: float(x[0]) for name, x in measures(self._state.counts, len(self.possible_agents)).items()}
 
-    def _tell(self, happened: Happenings, infos: dict[str, dict[str, Any]]) -> None:
+    def _add_events(self, happened: Happenings, infos: dict[str, dict[str, Any]]) -> None:
         """Add the events of a tick to the infos of the agents in them; events without an agent go to all."""
         for event in happened.of(0):
             who = [self.possible_agents[a] for a in (event.actor, event.other) if a >= 0]

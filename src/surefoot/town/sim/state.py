@@ -109,7 +109,6 @@ class State:
 
     @property
     def towns(self) -> int:
-        """Number of towns."""
         return len(self.tick)
 
     @property
@@ -128,7 +127,6 @@ class State:
         return self.ties[:, :, :, 2]
 
     def copy(self) -> State:
-        """Return a deep copy."""
         return State(**{name: getattr(self, name).copy() for name in STATE_NAMES})
 
     def to_arrays(self) -> dict[str, np.ndarray]:

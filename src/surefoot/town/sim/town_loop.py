@@ -73,11 +73,9 @@ class SimulationLoop:
 
     @property
     def tick(self) -> int:
-        """Ticks of the current episode."""
         return int(self.world.now.tick[0])
 
     def step(self) -> Frame:
-        """Run one tick."""
         before, world = self.world.now, self.world
         action = self.decide(world, self.view)
         step = world.step(action)

@@ -65,7 +65,6 @@ class TownTraining:
 
     @property
     def policy(self) -> Policy:
-        """The policy that learns."""
         return self.training.policy
 
     def capture(self, ticks: int | None = None, *, towns: int = 1) -> RolloutBuffer:
@@ -163,7 +162,6 @@ class PolicyRuntime:
 
     @torch.no_grad()
     def __call__(self, world: TownWorld, view: View) -> np.ndarray:
-        """Return one action per stream."""
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
         obs = {name: torch.from_numpy(x).to(self.device) for name, x in view.obs.items()}
         inputs = PolicyInput(obs=obs, action_mask=mask, context=self.policy.initial_context(world.num_envs))

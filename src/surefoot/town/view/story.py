@@ -36,7 +36,6 @@ _SENTENCES = {
 
 
 def sentence(happening: Happening, scenario: Scenario) -> str:
-    """Return an event as a sentence."""
     names = [resident.id for resident in scenario.agents]
     things = [thing.id for thing in scenario.objects]
     who = {

@@ -71,7 +71,6 @@ class StageResult:
     stats: dict[str, float] = field(default_factory=dict[str, float])
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
         return asdict(self)
 
 

@@ -236,7 +236,6 @@ class _Steps:
 
     @torch.no_grad()
     def log_prob(self, policy: Policy) -> float:
-        """Return the mean log-prob of all steps."""
         sums = (policy.evaluate(part).log_prob[_counts(part)].double().sum() for part in self._parts())
         return sum(float(x) for x in sums) / self.steps
 

@@ -35,7 +35,7 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import PolicyInput, load_weights
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played
+from surefoot.train.evaluate import EVAL_SEED_OFFSET, Played, episodes_per_stream, refuse_endless
 
 # Episodes that are played in parallel in an evaluation. More need fewer policy calls but step longer after the first finish.
 EVAL_STREAMS = 10
@@ -105,7 +105,6 @@ class Decisions:
         self.reset_tape()
 
     def reset_tape(self) -> None:
-        """Clear the finished decisions."""
         self._builder = builder = RolloutBuilder(*self._shape)
         for name in ("reward", "next_value"):
             builder.allocate(name, np.float32)
@@ -199,8 +198,7 @@ class Decisions:
     @torch.no_grad()
     def _decide(self, obs: Arrays, allowed: np.ndarray | None) -> tuple[Arrays, np.ndarray]:
         """Return observation, action, log-prob and value, [n, …], and the choices in the form that the goal takes."""
-        mask = None if allowed is None else torch.from_numpy(allowed)
-        inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
+        inputs = PolicyInput.from_arrays(obs, allowed)
         out = self.policy.act(inputs, generator=self.generator, deterministic=self.deterministic)
         action = out.action.numpy()
         decision = {f"obs.{name}": x for name, x in obs.items()}
@@ -209,7 +207,7 @@ class Decisions:
 
     @torch.no_grad()
     def _value(self, obs: Arrays) -> np.ndarray:
-        return self.policy.value(PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()})).numpy()
+        return self.policy.value(PolicyInput.from_arrays(obs)).numpy()
 
 
 def _saved(name: str) -> str:
@@ -247,7 +245,6 @@ class Hierarchy:
 
     @property
     def env_steps(self) -> int:
-        """Env steps so far."""
         return self.collector.env_steps
 
     @property
@@ -309,11 +306,9 @@ class Hierarchy:
         seed = self.spec.worker.seed + EVAL_SEED_OFFSET if seed is None else seed
         generator = torch.Generator().manual_seed(seed_for("play", seed))
         view, played = world.reset(seed), Played([], [], [])
-        # Each stream plays a fixed number: taking the first to finish would prefer short episodes.
-        quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+        quota = episodes_per_stream(episodes, streams)
         while quota.any():
-            mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-            inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+            inputs = PolicyInput.from_arrays(view.obs, view.action_mask)
             out = self.worker.act(inputs, generator=generator, deterministic=deterministic)
             # Nothing is learned here, and the rollout has no room for more than `rollout_steps`.
             decisions.reset_tape()
@@ -321,13 +316,8 @@ class Hierarchy:
             for episode in decisions.episodes.take_fresh():
                 if quota[episode.stream]:
                     quota[episode.stream] -= 1
-                    played.returns.append(episode.return_)
-                    played.lengths.append(episode.length)
-                    played.successes.append(None if episode.success is None else bool(episode.success))
-            if decisions.episodes.lengths.max() >= LONGEST_EPISODE:
-                raise ConfigError(
-                    f"an episode of {world.name} did not end within {LONGEST_EPISODE:,} steps; set a time limit"
-                )
+                    played.add(episode.return_, episode.length, episode.success)
+            refuse_endless(world, decisions.episodes.lengths)
         world.close()
         return played
 
@@ -346,7 +336,6 @@ class Hierarchy:
 
     @restoring("hierarchy")
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Continue from the parts of a checkpoint."""
         for role, net in (("worker", self.worker), ("manager", self.manager)):
             weights = {n.removeprefix(f"{role}."): x for n, x in parts["weights"].items() if n.startswith(f"{role}.")}
             load_weights(net, weights)
@@ -357,7 +346,6 @@ class Hierarchy:
         self.episodes.set_state(parts["decisions"]["episodes"])
 
     def close(self) -> None:
-        """Close the environment."""
         self.world.close()
 
     def _decisions(self, streams: int) -> Decisions:

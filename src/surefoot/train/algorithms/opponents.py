@@ -84,8 +84,7 @@ class Player:
         """Return actions for the environment, [n], sampled from the policy or its most likely ones."""
         if self.actor is not None:
             return kernel_act(self.actor, view, noise.kernel, deterministic=deterministic).env_action
-        mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        inputs = PolicyInput.from_arrays(view.obs, view.action_mask)
         out = self.policy.act(inputs, generator=noise.torch, deterministic=deterministic)
         return self.policy.env_action(out.action.numpy())
 

@@ -69,7 +69,6 @@ class EpisodeLog:
             self.forget(stream)
 
     def add(self, episode: Episode) -> None:
-        """Add a finished episode."""
         self.fresh.append(episode)
         self._recent.append((episode.return_, episode.length, episode.success))
         self.finished += 1
@@ -92,7 +91,6 @@ class EpisodeLog:
         return float(np.mean(returns)), float(np.mean(lengths)), float(np.mean(known)) if known else None
 
     def state(self) -> dict[str, Any]:
-        """Return everything that changes."""
         recent = [list(entry) for entry in self._recent]
         running = {"returns": self.returns.copy(), "lengths": self.lengths.copy()}
         return {**running, "finished": self.finished, "recent": recent}

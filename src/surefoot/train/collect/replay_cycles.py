@@ -137,7 +137,6 @@ class Cycles:
         return self.update()
 
     def state(self) -> dict[str, Any]:
-        """Return the parts of a checkpoint."""
         recent = {
             str(i): {
                 "arrays": {n: x for n, x in r.arrays().items() if "." not in n and n != "ref_log_prob"},

@@ -51,7 +51,6 @@ class RewardScaler:
         self.count = total
 
     def state(self) -> dict[str, Any]:
-        """Return everything that changes."""
         return {"running": self.running.copy(), "mean": self.mean, "var": self.var, "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -96,7 +95,6 @@ class OutlierWatch:
         return outliers
 
     def state(self) -> dict[str, Any]:
-        """Return everything that changes."""
         return {"mean": self.mean, "squares": self.squares, "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:

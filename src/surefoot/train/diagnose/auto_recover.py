@@ -197,7 +197,7 @@ def divergence_finding(run: Run, why: Diverged) -> Finding:
     """Return the finding for a run that ended with `Diverged`."""
     # R01 is the rule for numbers that are not finite; its causes and patch apply here too.
     rule = next(rule for rule in shipped_rules() if rule.id == "R01")
-    history = MetricHistory() if run.attending is None else run.attending.doctor.history
+    history = MetricHistory() if run.live_doctor is None else run.live_doctor.doctor.history
     return Finding(
         rule=rule.id,
         severity="fatal",
@@ -216,7 +216,7 @@ def recover(run: Run, recovery: Recovery, mirrors: Sequence[Mirror] = (), comman
     go_back(run.directory.checkpoints, recovery.back_to)
     training = Training(recovery.spec or patched(run.spec, recovery.patch), make=run.training.make)
     # A new doctor: the history of the old one contains the updates that were rolled back.
-    doctor = LiveDoctor(at_length=run.attending is not None and run.attending.at_length)
+    doctor = LiveDoctor(at_length=run.live_doctor is not None and run.live_doctor.at_length)
     resumed, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
     # The header is rewritten, so that a later `resume` uses the new settings.
     write_header(run.directory, training, command, record=resumed.recorder.path is not None)

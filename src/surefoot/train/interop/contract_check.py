@@ -82,12 +82,12 @@ def check_contract(directory: Path) -> CheckedContract:
     # onnxruntime's exceptions share no base class but Exception.
     except Exception as why:
         raise PolicyError(f"onnxruntime cannot load {directory / contract.model.file}: {_line(why)}") from why
-    for kind, ports, found in (
+    for kind, ports, of_model in (
         ("inputs", contract.inputs, session.get_inputs()),
         ("outputs", contract.outputs, session.get_outputs()),
     ):
         listed = {port.name: (port.dtype, port.shape) for port in ports}
-        actual = {port.name: (_RUNTIME_TYPES.get(port.type, port.type), list(port.shape)) for port in found}
+        actual = {port.name: (_RUNTIME_TYPES.get(port.type, port.type), list(port.shape)) for port in of_model}
         if listed != actual:
             raise PolicyError(f"the {kind} of the model are {actual}; the contract lists {listed}")
     worst = max((_example(session, contract, example) for example in contract.examples), default=0.0)

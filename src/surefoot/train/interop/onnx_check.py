@@ -94,7 +94,8 @@ def _compare_on(
         feed |= {name: np.where(batch.start[:, None], np.float32(0), x) for name, x in carry.items()}
         feed |= {} if mask is None else {MASK: mask}
         answers = dict(zip(names, session.run(None, feed), strict=True))
-        output = policy.act(_policy_input(batch, context, mask), generator=torch.Generator(), deterministic=True)
+        inputs = PolicyInput.from_arrays(batch.obs, mask, batch.start, context)
+        output = policy.act(inputs, generator=torch.Generator(), deterministic=True)
         carry, context = {name: answers[f"{name}_out"] for name in carry}, output.context
         expected = {name: x.numpy() for name, x in output.action_params.items()}
         expected |= {f"{name}_out": context[name].numpy() for name in carry}
@@ -104,15 +105,6 @@ def _compare_on(
             result.examples.append({"inputs": _first(feed), "outputs": _first(answers)})
         count += len(batch.start)
     result.observations += count
-
-
-def _policy_input(batch: BatchInput, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
-    return PolicyInput(
-        obs={name: torch.from_numpy(x) for name, x in batch.obs.items()},
-        action_mask=None if mask is None else torch.from_numpy(mask),
-        start=torch.from_numpy(batch.start),
-        context=context,
-    )
 
 
 def _first(arrays: Arrays) -> dict[str, Any]:
@@ -145,7 +137,8 @@ def _played_batches(world: World, policy: ActorCritic, generator: torch.Generato
     while True:
         batch = BatchInput(view.obs, view.action_mask, start)
         yield batch
-        out = policy.act(_policy_input(batch, context, view.action_mask), generator=generator)
+        inputs = PolicyInput.from_arrays(view.obs, view.action_mask, start, context)
+        out = policy.act(inputs, generator=generator)
         context = out.context
         step = world.step(policy.env_action(out.action.numpy()))
         view, start = step.view, step.terminated | step.truncated | ~step.valid

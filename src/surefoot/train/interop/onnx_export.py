@@ -32,7 +32,6 @@ class ExportResult:
 
 
 def policy_of(saved: SavedModel) -> ActorCritic:
-    """Return the policy of a checkpoint."""
     try:
         policy = policy_from_description(saved.parts["policy"])
     except CheckpointIncompatible as why:
@@ -96,7 +95,6 @@ def export_onnx(
 
 
 def open_session(runtime: Any, data: bytes) -> Any:
-    """Return an inference session for a model."""
     options = runtime.SessionOptions()
     # A small model is slower with more threads, and the verification should not depend on their number.
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -15,9 +15,9 @@ from safetensors.numpy import save_file
 from surefoot.data.spaces import Box, space_from_json, space_to_json
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.envs.api import World
-from surefoot.errors import ConfigError, EnvError, RecordingError, SurefootError
+from surefoot.errors import EnvError, RecordingError, SurefootError
 from surefoot.nets.policy import Policy
-from surefoot.train.evaluate import LONGEST_EPISODE, chooser
+from surefoot.train.evaluate import LONGEST_EPISODE, chooser, episodes_per_stream
 
 # Written into the metadata of every file; the last part is the version of the layout.
 FORMAT = "surefoot.recording.1"
@@ -43,11 +43,8 @@ def record(
         deterministic: Take the most likely actions instead of sampling.
         device: Device of the policy.
     """
-    if episodes < 1:
-        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     streams = world.num_envs
-    # Each stream plays a fixed number. Taking the first episodes to finish would prefer short ones.
-    quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+    quota = episodes_per_stream(episodes, streams)
     choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device))
     view, start = world.reset(seed), np.ones(streams, dtype=bool)
     running, done = [_EpisodeBuffer() for _ in range(streams)], list[Trajectory]()

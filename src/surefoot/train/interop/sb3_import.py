@@ -145,7 +145,6 @@ def _moments(current: Mapping[str, torch.Tensor], statistics: Statistics | None)
 
 
 def observation_of(model: Sb3Model) -> ObservationSpace:
-    """Return the observation space that the zip describes."""
     description = as_mapping(model.data.get("observation_space")) or {}
     match _kind(description):
         case "Box":
@@ -164,7 +163,6 @@ def observation_of(model: Sb3Model) -> ObservationSpace:
 
 
 def action_of(model: Sb3Model) -> ActionSpace:
-    """Return the action space that the zip describes."""
     description = as_mapping(model.data.get("action_space")) or {}
     match _kind(description):
         case "Box":

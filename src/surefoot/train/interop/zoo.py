@@ -8,6 +8,7 @@ from typing import Any
 from surefoot.data.kinds import as_mapping, literal, whole_number
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
+from surefoot.learn.schedule_text import as_zoo_text
 from surefoot.nets.config import POLICIES, NetConfig
 from surefoot.train.config import CollectConfig, split_settings, zoo_entry
 
@@ -56,17 +57,8 @@ def read_zoo(path: Path, env: str) -> tuple[dict[str, Any], list[str]]:
     ppo, net, collect = split_settings(settings)
     for config, changes in ((PPOConfig(), ppo), (NetConfig(), net), (CollectConfig(), collect)):
         plain, changed = config.to_json(), config.replace(**changes).to_json()
-        result |= {name: _short(x) for name, x in changed.items() if name in changes or x != plain[name]}
+        result |= {name: as_zoo_text(x) for name, x in changed.items() if name in changes or x != plain[name]}
     return result, unsupported
-
-
-def _short(value: Any) -> Any:
-    """Return a linear schedule as text such as lin_3e-4, and any other value unchanged."""
-    match value:
-        case {"kind": "linear", "start": start, "end": end}:
-            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
-        case _:
-            return value
 
 
 def _inner(path: Path, kwargs: Any) -> dict[str, Any]:

@@ -37,7 +37,6 @@ class RunDir:
 
     @property
     def telemetry(self) -> Path:
-        """The telemetry record."""
         return self.path / "telemetry.ndjson"
 
     @property
@@ -47,11 +46,9 @@ class RunDir:
 
     @property
     def report(self) -> Path:
-        """The report page."""
         return self.path / "report.html"
 
     def read_header(self) -> dict[str, Any]:
-        """Return the contents of run.json."""
         try:
             header = json.loads(self.header.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -97,8 +94,9 @@ def valid_name(name: str) -> str:
     return name
 
 
-def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
+def new_run_dir(env: str, seed: int, *, root: Path | None = None, name: str | None = None) -> RunDir:
     """Create the directory of a new run: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it exists."""
+    root = runs_root(root)
     name = None if name is None else valid_name(name)
     base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', short_name(env))}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     # mkdir fails if the directory exists, so two runs that start in the same second get different names.
@@ -119,8 +117,9 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
     raise RunError(f"cannot find a free name like {base} under {root}")
 
 
-def find_run(name: str | Path, root: Path) -> RunDir:
+def find_run(name: str | Path, root: Path | None = None) -> RunDir:
     """Return the run with this directory, or with this name under `root`."""
+    root = runs_root(root)
     for candidate in (Path(name), root / name):
         if (candidate / "run.json").is_file():
             return RunDir(candidate)

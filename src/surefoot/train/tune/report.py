@@ -40,17 +40,12 @@ class SearchResult:
     trials: list[dict[str, Any]]
 
     @property
-    def trials_by_number(self) -> dict[int, dict[str, Any]]:
-        return {trial["number"]: trial for trial in self.trials}
-
-    @property
     def base(self) -> TrialResult | None:
         """The base settings with their result in the final comparison, or else in the search."""
         return next((trial for trial in (*self.finals, *self.ranked) if trial.number == 0), None)
 
 
 def search_result(study: Any, space: Space, finals: Sequence[TrialResult]) -> SearchResult:
-    """Return the result of all trials so far."""
     ranked = ranked_trials(study, space)
     trials = [
         {
@@ -94,7 +89,7 @@ def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     if result.base is not None and result.base.number != result.best.number:
         lines.append(f"# {score_text(result.base)} before the search")
     # With population-based training the score is not that of these settings alone.
-    inherited = result.trials_by_number.get(result.best.number, {}).get("from_rung")
+    inherited = next((t.get("from_rung") for t in result.trials if t["number"] == result.best.number), None)
     if inherited and not result.finals:
         lines.append(f"# trained with other settings for the first {inherited} of {plan.rungs} rungs")
     graph = task.name.endswith(".json")
@@ -103,7 +98,6 @@ def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
 
 
 def score_text(trial: TrialResult) -> str:
-    """Return the scores of a trial in words."""
     return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
 

@@ -18,8 +18,3 @@ def test_both_paths_of_a_module_are_one_module():
 
     assert importlib.import_module("surefoot.sb3.common.monitor") is monitor
     assert importlib.import_module("surefoot.sb3.ppo").PPO is surefoot.sb3.PPO
-
-
-def test_other_algorithms_can_be_imported_and_say_that_they_are_absent():
-    with pytest.raises(NotImplementedError, match="has PPO, not SAC"):
-        surefoot.sb3.SAC("MlpPolicy", "Pendulum-v1")

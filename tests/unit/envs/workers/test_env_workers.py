@@ -54,7 +54,7 @@ def test_this_process_remembers_its_slowest_response(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(local._share, "build", lambda: None)
     for command in ("render", "render", "build"):
         local.ask(command)
-        local.hear()
+        local.receive()
     assert local.slowest == {"other": 3.0, "build": 5.0}
 
 

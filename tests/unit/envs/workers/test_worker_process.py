@@ -42,7 +42,7 @@ def test_a_worker_answers_failures_and_says_how_it_was_ended():
     memory = new_memory()
     worker = WorkerProcess("surefoot.envs.workers.worker", memory)
     worker.ask("state")
-    answer = worker.hear(60.0)
+    answer = worker.receive(60.0)
     assert isinstance(answer, Failure)
     assert "a worker failed: AssertionError" in str(answer.error)
     os.kill(worker.process.pid, signal.SIGKILL)

@@ -101,7 +101,7 @@ def test_a_finding_before_the_first_checkpoint_finds_one(directory):
 @pytest.mark.parametrize(("scores", "lr", "word"), [((10.0, 20.0), 1e-4, "kept"), ((20.0, 10.0), 0.5, "undone")])
 def test_a_change_that_did_not_help_is_taken_back(directory, monkeypatch, scores, lr, word):
     run = a_run(directory, steps=2_000, lr=0.5)
-    run.attending = None
+    run.live_doctor = None
     findings = [[], [a_finding(since_update=2)]]
     scores = iter(scores)
     monkeypatch.setattr("surefoot.train.diagnose.auto_recover.score", lambda run: next(scores))

@@ -46,7 +46,7 @@ class LMEvalArgs:
         from surefoot.lm.evaluation import answers, by_judge, by_person, win_rate, write_page
         from surefoot.lm.rewards.rewards import as_rewards
         from surefoot.lm.rewards.text_reward import TextReward
-        from surefoot.train.rundir.rundir import RunDir, find_run, runs_root
+        from surefoot.train.rundir.rundir import RunDir, find_run
 
         if self.as_json and self.judge is None:
             raise Usage("--json needs --judge; without a judge the answers are shown for you to choose")
@@ -64,7 +64,7 @@ class LMEvalArgs:
             run: RunDir | None = None
             # Not a run, then a model; `load_backbone` reports names that are neither.
             with suppress(RunNotFound):
-                run = find_run(name, runs_root())
+                run = find_run(name)
             side, measured = answers(name, run, rows, tokens=self.tokens)
             sides.append(side)
             numbers.append(measured)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.cli.options import Track, user_object
+from surefoot.cli.options import Track, command_line, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def train(
     from surefoot.lm.dpo import DPOTraining
     from surefoot.lm.run import create, resume
     from surefoot.train.interrupt import GentleStop
-    from surefoot.train.rundir.rundir import new_run_dir, runs_root
+    from surefoot.train.rundir.rundir import new_run_dir
 
-    command, is_new = ["surefoot", *sys.argv[1:]], directory is None
+    command, is_new = command_line(), directory is None
     if directory is None:
-        directory = new_run_dir(Path(about["model"]).name, training.config.seed, root=runs_root(), name=name)
+        directory = new_run_dir(Path(about["model"]).name, training.config.seed, name=name)
     mirrors = open_mirrors(directory.path, track, None)
     run = (create if is_new else resume)(directory, training, about=about, command=command, mirrors=mirrors)
     if not as_json:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Settings, Track, pairs
+from surefoot.cli.options import NewRunName, Settings, Track, pairs, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.lm.progress import find_scorer, pick_device, train
 
@@ -64,9 +64,8 @@ class PPOArgs:
         from surefoot.lm.policy.loading import load_backbone
         from surefoot.lm.run import fingerprint, saved_config
         from surefoot.lm.training import LMTraining
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        directory = find_run(self.resume, runs_root()) if self.resume else None
+        directory = run_directory(self.resume) if self.resume else None
         spec: dict[str, Any] = directory.read_header()["spec"] if directory else {}
         model = self.model or spec.get("model")
         prompts = self.prompts or (Path(spec["prompts"]) if "prompts" in spec else None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import tyro
 
 from surefoot.cli import options
-from surefoot.cli.options import at_least_one, run_directory, user_object
+from surefoot.cli.options import at_least_one, command_line, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -48,22 +48,6 @@ PromptSettings = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptOptions:
-    """Keys of --set of `prompts train`, `improve` and `rlaif`."""
-
-    token_cost: float = 0.002
-    max_tokens: int = 200
-    max_steps: int = 4
-    human_pairs: int = 5
-    """rlaif: pairs per review, those the judge is most certain about."""
-
-
-def prompt_options(texts: tuple[str, ...]) -> PromptOptions:
-    """Return the values of --set."""
-    return options.options_from(PromptOptions, options.pairs(texts, "--set"), "--set")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PromptsTrainArgs:
     """Train a policy that chooses mutations for prompts like yours.
 
@@ -95,7 +79,7 @@ class PromptsTrainArgs:
         from surefoot.decide.prompts.policy import PromptConfig, PromptPolicy, train
         from surefoot.decide.prompts.runs import ENV, PromptRun
         from surefoot.train.device import pin_threads
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         at_least_one(evaluations=self.evaluations)
         if (self.task is None) == (self.prompts is None):
@@ -103,11 +87,10 @@ class PromptsTrainArgs:
                 "pass --task FILE or --prompts FILE: a task measures answers, prompts alone are judged as texts"
             )
         pin_threads(1)
-        chosen = prompt_options(self.set)
-        config = PromptConfig(token_cost=chosen.token_cost, max_tokens=chosen.max_tokens, max_steps=chosen.max_steps)
+        config = options.options_from(PromptConfig, options.pairs(self.set, "--set"), "--set")
         scorer, prompts, measured = self._scorer()
         policy = PromptPolicy(config, seed=self.seed, examples=examples_of(scorer))
-        directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
+        directory = new_run_dir(ENV, self.seed, name=self.name)
         curve = train(policy, scorer, prompts, self.evaluations)
         run = PromptRun(
             policy=policy,
@@ -117,7 +100,7 @@ class PromptsTrainArgs:
             scorer=scorer,
             measured=measured,
         )
-        run.save(directory, ["surefoot", *sys.argv[1:]])
+        run.save(directory, command_line())
         gain = f"; mean gain in the last pass {curve[-1][1]:+.3f}" if curve else ""
         print(f"{len(prompts)} prompts, {run.evaluations} scores by {measured}{gain}")
         print(f"surefoot prompts improve --run {directory.name}")
@@ -187,20 +170,15 @@ class PromptsImproveArgs:
         text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
         if not text.strip():
             raise Usage('the prompt is empty; pass one, as in surefoot prompts improve "Write a story about bees."')
-        chosen = prompt_options(self.set)
-        config = PromptConfig(
-            token_cost=chosen.token_cost,
-            max_tokens=chosen.max_tokens,
-            max_steps=chosen.max_steps,
-            allow_cut=self.allow_cut,
-        )
+        config = options.options_from(PromptConfig, options.pairs(self.set, "--set"), "--set")
+        config = config.replace(allow_cut=self.allow_cut)
         source = "the lint"
         if self.run_name is not None:
             policy = PromptRun.load(run_directory(self.run_name)).policy
             if self.task is not None:
                 known = [] if policy.examples is None else policy.examples.rows
                 policy.examples = Examples([*read_task(self.task), *known])
-            policy.config = replace(policy.config, max_tokens=chosen.max_tokens, allow_cut=self.allow_cut)
+            policy.config = replace(policy.config, max_tokens=config.max_tokens, allow_cut=self.allow_cut)
             choose, source = policy.steps, "the policy"
         elif self.task is not None:
             scorer, prompts, source = task_scorer(self.task, self.model)
@@ -260,12 +238,18 @@ def examples_of(scorer: Scorer) -> Examples | None:
     return Examples(scorer.rows) if isinstance(scorer, TaskScorer) else None
 
 
+def language_model(name: str) -> str | None:
+    """Return MODEL of lm:MODEL, smollm2 by default; None for another kind of name."""
+    kind, _, model = name.partition(":")
+    return (model or "smollm2") if kind == "lm" else None
+
+
 def answering_model(name: str) -> AnswersPrompts:
     """Return the model that lm:MODEL or [NAME@]URL names."""
-    if name == "lm" or name.startswith("lm:"):
+    if (model := language_model(name)) is not None:
         from surefoot.lm.rewards.answer_model import AnswerModel
 
-        return AnswerModel(name.removeprefix("lm").removeprefix(":") or "smollm2")
+        return AnswerModel(model)
     served, at, url = name.rpartition("@")
     if "://" in url:
         from surefoot.decide.prompts.chat_model import ChatModel
@@ -278,9 +262,9 @@ def named_scorer(name: str) -> Scorer:
     """Return the scorer that MODULE:FUNCTION or lm:MODEL names."""
     from surefoot.decide.prompts.scorers import CallableScorer
 
-    if name == "lm" or name.startswith("lm:"):
+    if (model := language_model(name)) is not None:
         from surefoot.lm.rewards.scoring import scorer
 
-        return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
+        return CallableScorer(scorer(model))
     message = f"--scorer {name} must be MODULE:FUNCTION, such as judges:politeness, or lm:MODEL"
     return CallableScorer(user_object(name, "--scorer", message))

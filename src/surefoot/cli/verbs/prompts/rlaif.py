@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Seed, at_least_one, user_object
-from surefoot.cli.verbs.prompts.prompts import PromptSettings, named_scorer, prompt_options
+from surefoot.cli.options import NewRunName, Seed, at_least_one, command_line, options_from, split_settings, user_object
+from surefoot.cli.verbs.prompts.prompts import PromptSettings, language_model, named_scorer
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 BATCH = 20
 """Prompts judged per round: few enough for a person to check a quarter of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions:
+    """Keys of --set besides those of `PromptConfig`."""
+
+    human_pairs: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +61,16 @@ class PromptsRlaifArgs:
         from surefoot.decide.prompts.rlaif import Rlaif
         from surefoot.decide.prompts.runs import ENV, PromptRun, read_prompts
         from surefoot.train.device import pin_threads
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         at_least_one(rounds=self.rounds, evaluations=self.evaluations)
         pin_threads(1)
         person = None if self.human_every == 0 else ask_person
-        chosen = prompt_options(self.set)
-        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=chosen.human_pairs)
+        review, others = split_settings(ReviewOptions, self.set)
+        loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=review.human_pairs)
         prompts = read_prompts(self.prompts)
-        policy = PromptPolicy(PromptConfig(token_cost=chosen.token_cost), seed=self.seed)
-        directory = new_run_dir(ENV, self.seed, root=runs_root(), name=self.name)
+        policy = PromptPolicy(options_from(PromptConfig, others, "--set"), seed=self.seed)
+        directory = new_run_dir(ENV, self.seed, name=self.name)
         before, used, curve = judged(loop, improved(policy, prompts)), 0, list[tuple[int, float]]()
         result: dict[str, Any] = {}
         for _ in range(self.rounds):
@@ -86,7 +93,7 @@ class PromptsRlaifArgs:
             evaluations=used,
             scorer=loop.scorer,
             measured=f"the judge {self.judge}",
-        ).save(directory, ["surefoot", *sys.argv[1:]])
+        ).save(directory, command_line())
         print(f"the judge prefers the policy's version to the original: {before:.2f} before, {after:.2f} after")
         share = loop.agreement.share
         if share is not None:
@@ -103,7 +110,7 @@ class PromptsRlaifArgs:
 
         if self.judge == "scorer":
             return judge_by(LintScorer())
-        if self.judge == "lm" or self.judge.startswith("lm:"):
+        if language_model(self.judge) is not None:
             return judge_by(named_scorer(self.judge))
         return user_object(
             self.judge,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -157,7 +156,7 @@ class TownTrainArgs:
         from surefoot.town.training.spec import town_training
         from surefoot.town.training.teach import parse_stages, teacher_recording
         from surefoot.train.run import create_run
-        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
         annealed = self.chosen_mode(scenario) == "anneal"
         with as_usage():
@@ -171,8 +170,8 @@ class TownTrainArgs:
             seed=spec.seed,
             variant=self.parsed_set[0].observations,
         )
-        directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
-        mirrors, command = flat_mirrors(self.ppo_log, self.parsed_set[0]), ["surefoot", *sys.argv[1:]]
+        directory = new_run_dir(spec.env, spec.seed, name=self.name)
+        mirrors, command = flat_mirrors(self.ppo_log, self.parsed_set[0]), options.command_line()
         run = create_run(directory, spec, training=training, command=command, mirrors=mirrors)
         try:
             if annealed:
@@ -246,17 +245,17 @@ class TownTrainArgs:
 
     def _drive(self, scenario: Scenario, cycles: Cycles, mode: str) -> int:
         from surefoot.train.run import create_run, resume_run
-        from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir
 
-        root, spec = runs_root(), cycles.spec
+        spec = cycles.spec
         directory = (
-            new_run_dir(spec.env, spec.seed, root=root, name=self.name)
+            new_run_dir(spec.env, spec.seed, name=self.name)
             if self.resume is None
-            else find_run(self.resume, root)
+            else options.run_directory(self.resume)
         )
         settings: dict[str, Any] = {
             "training": cycles,
-            "command": ["surefoot", *sys.argv[1:]],
+            "command": options.command_line(),
             "mirrors": flat_mirrors(self.ppo_log, self.parsed_set[0]),
             "doctor": live_doctor("on"),
         }

@@ -107,7 +107,6 @@ class MaskableBernoulliDistribution(MaskableMultiCategoricalDistribution):
 
 
 def make_masked_proba_distribution(action_space: Any) -> MaskableDistribution:
-    """Return the distribution for an action space."""
     match action_space:
         case spaces.Discrete():
             return MaskableCategoricalDistribution(int(action_space.n))

@@ -74,12 +74,10 @@ class MaskableActorCriticPolicy(ActorCriticPolicy):
 class MaskableActorCriticCnnPolicy(MaskableActorCriticPolicy):
     """`MaskableActorCriticPolicy` with `NatureCNN`."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = NatureCNN, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = NatureCNN
 
 
 class MaskableMultiInputActorCriticPolicy(MaskableActorCriticPolicy):
     """`MaskableActorCriticPolicy` with `CombinedExtractor`, for Dict observations."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = CombinedExtractor, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = CombinedExtractor

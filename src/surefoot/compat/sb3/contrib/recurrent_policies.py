@@ -159,15 +159,13 @@ class RecurrentActorCriticPolicy(ActorCriticPolicy):
 class RecurrentActorCriticCnnPolicy(RecurrentActorCriticPolicy):
     """`RecurrentActorCriticPolicy` with `NatureCNN`."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = NatureCNN, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = NatureCNN
 
 
 class RecurrentMultiInputActorCriticPolicy(RecurrentActorCriticPolicy):
     """`RecurrentActorCriticPolicy` with `CombinedExtractor`, for Dict observations."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = CombinedExtractor, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = CombinedExtractor
 
 
 def run_lstm(lstm: nn.LSTM, inputs: Tensor, state: State, starts: Tensor) -> tuple[Tensor, State]:

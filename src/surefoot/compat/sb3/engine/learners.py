@@ -28,7 +28,6 @@ class TorchOptimizer:
         """Keep the parameters that the user's optimizer was made with, as SB3 does."""
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
         self.optimizer.zero_grad()
 
     def clip(self, limit: float) -> Tensor:
@@ -36,7 +35,6 @@ class TorchOptimizer:
         return nn.utils.clip_grad_norm_(self.parameters, limit)
 
     def step(self, lr: float) -> None:
-        """Take one step."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()

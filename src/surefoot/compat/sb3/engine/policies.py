@@ -120,15 +120,12 @@ class EnginePolicy:
         return {"kind": "sb3", "class": type(self.policy).__qualname__}
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Return the policy's parameters."""
         return self.policy.parameters()
 
     def modules(self) -> Iterator[nn.Module]:
-        """Return the policy's modules."""
         return self.policy.modules()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the policy's weights."""
         return self.policy.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> Any:
@@ -136,7 +133,6 @@ class EnginePolicy:
         return self.policy.load_state_dict(state_dict)
 
     def to(self, device: torch.device) -> Any:
-        """Move the policy."""
         self.policy.to(device)
         return self
 
@@ -164,7 +160,8 @@ def standard(policy: Any, sde_sample_freq: int = -1) -> ActorCritic | None:
         return None
     plain = (
         type(policy.mlp_extractor) is MlpExtractor
-        and all(type(x) in (FlattenExtractor, CombinedExtractor) for x in _extractors(policy))
+        and {type(policy.pi_features_extractor), type(policy.vf_features_extractor)}
+        <= {FlattenExtractor, CombinedExtractor}
         and not any(isinstance(x, nn.Conv2d) for x in policy.modules())
         and (
             isinstance(policy.action_dist, MaskableDistribution)
@@ -204,10 +201,6 @@ def _plain_noise(distribution: Any) -> bool:
         and not (distribution.use_expln or distribution.learn_features)
         and distribution.bijector is None
     )
-
-
-def _extractors(policy: Any) -> list[Any]:
-    return [policy.pi_features_extractor, policy.vf_features_extractor]
 
 
 def _parts(space: Any) -> list[Any]:

@@ -54,7 +54,6 @@ class VecEnvWorld(World):
         return self._view(self.last_obs)
 
     def step(self, action: np.ndarray) -> Step:
-        """Take one step in each env."""
         obs, rewards, dones, infos = self.env.step(action)
         self.last_obs, dones = obs, np.asarray(dones, bool)
         truncated, final = np.zeros(self.num_envs, bool), None
@@ -121,7 +120,6 @@ class NormalizedWorld(World):
         return View(obs={ROWS: self.normalize.after_reset(view.obs[ROWS])})
 
     def step(self, action: np.ndarray) -> Step:
-        """Take one step in each env."""
         step = self.world.step(action)
         ended = step.terminated | step.truncated
         self.returns += step.reward

@@ -48,7 +48,6 @@ class NoopResetEnv(gym.Wrapper[Any, Any, Any, Any]):
         self.noop_max, self.override_num_noops, self.noop_action = noop_max, None, 0
 
     def reset(self, **kwargs: Any) -> Reset:  # type: ignore[override]  # any argument of the env
-        """Start an episode."""
         obs, info = self.env.reset(**kwargs)
         count = self.override_num_noops or int(self.unwrapped.np_random.integers(1, self.noop_max + 1))
         for _ in range(count):
@@ -67,7 +66,6 @@ class FireResetEnv(gym.Wrapper[Any, Any, Any, Any]):
         assert len(_meanings(env)) >= 3
 
     def reset(self, **kwargs: Any) -> Reset:  # type: ignore[override]  # any argument of the env
-        """Start an episode."""
         obs, _ = self.env.reset(**kwargs)
         for action in (1, 2):
             obs, _, terminated, truncated, _ = self.env.step(action)
@@ -88,7 +86,6 @@ class EpisodicLifeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return game.ale.lives()
 
     def step(self, action: Any) -> AtariStep:
-        """Take a step."""
         obs, reward, terminated, truncated, info = self.env.step(action)
         self.was_real_done = terminated or truncated
         lives = self._count()

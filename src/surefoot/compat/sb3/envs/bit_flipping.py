@@ -87,7 +87,6 @@ class BitFlippingEnv(gym.Env[Any, Any]):
         return self._get_obs(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Flip bits."""
         flipped = np.asarray(action) > 0 if self.continuous else action
         self.state[flipped] = 1 - self.state[flipped]
         self.current_step += 1

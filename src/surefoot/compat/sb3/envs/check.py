@@ -69,24 +69,24 @@ def _parts(space: Any) -> dict[Any, Any]:
 
 def _observation_warnings(space: Any, parts: dict[Any, Any]) -> list[str]:
     """Return one sentence for each property of an observation space that is not supported or unusual."""
-    found: list[str] = []
+    problems: list[str] = []
     if any(isinstance(part, spaces.Dict) for part in parts.values()):
-        found.append("Nested observation spaces are not supported; use one level of keys")
+        problems.append("Nested observation spaces are not supported; use one level of keys")
     if isinstance(space, spaces.Tuple):
-        found.append("Tuple observations are not supported; use a Dict")
-    found += [
+        problems.append("Tuple observations are not supported; use a Dict")
+    problems += [
         f"{kind.__name__} observations are not supported; what the env returns is not checked"
         for kind in UNCHECKED
         if any(isinstance(part, kind) for part in (space, *parts.values()))
     ]
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
-        found.append("MultiDiscrete observations with several dimensions are not supported; flatten them")
+        problems.append("MultiDiscrete observations with several dimensions are not supported; flatten them")
     named = {f" {key!r}": part for key, part in parts.items()} if isinstance(space, spaces.Dict) else {"": space}
     for key, part in named.items():
-        found += _start_warnings(part, f"observation{key}")
+        problems += _start_warnings(part, f"observation{key}")
         if isinstance(part, spaces.Box):
-            found += _box_warnings(part, f"the observation{key}")
-    return found
+            problems += _box_warnings(part, f"the observation{key}")
+    return problems
 
 
 def _start_warnings(space: Any, name: str) -> list[str]:
@@ -100,30 +100,32 @@ def _box_warnings(space: spaces.Box, name: str) -> list[str]:
         return []
     if len(space.shape) != 3:
         return [f"{name} is neither a vector nor an image: its shape is {space.shape}; flatten it"]
-    found: list[str] = []
+    problems: list[str] = []
     if space.dtype != np.uint8:
-        found.append(f"{name} looks like an image, but its dtype is {space.dtype}, not uint8; flatten it if it is none")
+        problems.append(
+            f"{name} looks like an image, but its dtype is {space.dtype}, not uint8; flatten it if it is none"
+        )
     if np.any(space.low != 0) or np.any(space.high != 255):
-        found.append(f"{name} looks like an image, but its bounds are not 0 and 255, by which CnnPolicy normalizes")
+        problems.append(f"{name} looks like an image, but its bounds are not 0 and 255, by which CnnPolicy normalizes")
     # Height and width, wherever the channels are.
     sizes = space.shape[1:] if is_image_space_channels_first(space) else space.shape[:2]
     if min(sizes) < 36:
-        found.append(f"{name} is {sizes[0]}x{sizes[1]}; CnnPolicy needs 36x36, or an extractor of yours")
-    return found
+        problems.append(f"{name} is {sizes[0]}x{sizes[1]}; CnnPolicy needs 36x36, or an extractor of yours")
+    return problems
 
 
 def _action_warnings(space: Any) -> list[str]:
-    found = _start_warnings(space, "action")
+    problems = _start_warnings(space, "action")
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        found.append(f"{type(space).__name__} actions are not supported; flatten them with a wrapper")
+        problems.append(f"{type(space).__name__} actions are not supported; flatten them with a wrapper")
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
-        found.append("MultiDiscrete actions with several dimensions are not supported; flatten them")
+        problems.append("MultiDiscrete actions with several dimensions are not supported; flatten them")
     if isinstance(space, spaces.Box):
         if np.any(space.low != -1) or np.any(space.high != 1):
-            found.append("the bounds of the actions are not -1 and 1; policies learn best with these")
+            problems.append("the bounds of the actions are not -1 and 1; policies learn best with these")
         if space.dtype != np.float32:
-            found.append(f"the dtype of the actions is {space.dtype}; float32 needs no conversion")
-    return found
+            problems.append(f"the dtype of the actions is {space.dtype}; float32 needs no conversion")
+    return problems
 
 
 def _check_returned(env: Any, observation: Any, action: Any, goal: bool) -> None:

@@ -57,7 +57,6 @@ class SimpleMultiObsEnv(gym.Env[Any, Any]):
         return self.get_state_mapping(), 1.0 if goal else -0.1, goal, self.count > self.max_count, {"got_to_end": goal}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         super().reset(seed=seed)
         self.count = 0
         self.state = int(np.random.randint(0, self.max_state)) if self.random_start else 0  # noqa: NPY002

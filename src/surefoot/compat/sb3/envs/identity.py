@@ -22,7 +22,6 @@ class IdentityEnv(gym.Env[Any, Any]):
         self.reset()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         super().reset(seed=seed)
         self.current_step = 0
         self.num_resets += 1
@@ -91,7 +90,6 @@ class FakeImageEnv(gym.Env[Any, Any]):
         self.ep_length, self.current_step = 10, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         super().reset(seed=seed)
         self.current_step = 0
         return self.observation_space.sample(), {}

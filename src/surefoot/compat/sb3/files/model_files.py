@@ -109,8 +109,8 @@ def from_json(name: str, value: Any) -> Any:
         return TableSchedule(value["table"], value["name"])
     if "dict" in value:
         return {k: from_json(name, v) for k, v in value["dict"].items()}
-    if "class" in value and (found := _class_of(value["class"])) is not None:
-        return found
+    if "class" in value and (kind := _class_of(value["class"])) is not None:
+        return kind
     raise ValueError(
         f"{name} was saved as {value}, which cannot be restored without pickle; pass it: custom_objects={{{name!r}: …}}"
     )
@@ -121,11 +121,11 @@ def _class_of(name: str) -> type[Any] | None:
     if not own:
         module, _, kind = name.partition(".")
         return getattr(_MODULES[module], kind, None)
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in kind.split("."):
-        found = getattr(found, part, None)
+        target = getattr(target, part, None)
     # Nothing is imported, and nothing but networks and optimizers is called: a file cannot choose what is run.
-    return found if isinstance(found, type) and issubclass(found, torch.nn.Module | torch.optim.Optimizer) else None
+    return target if isinstance(target, type) and issubclass(target, torch.nn.Module | torch.optim.Optimizer) else None
 
 
 def restore_settings(saved: Mapping[str, Any], custom: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -145,7 +145,6 @@ def policy_weights(model: Any) -> dict[str, torch.Tensor]:
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """Return stored arrays as tensors."""
     return {name: torch.as_tensor(x) for name, x in arrays.items()}
 
 
@@ -161,7 +160,6 @@ def optimizer_slots(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def save_policy(policy: Any, path: Any) -> None:
-    """Write a policy."""
     arguments = policy._get_constructor_parameters()
     spaces = {f"{name}_space": space_to_tree(arguments.pop(f"{name}_space")) for name in ("observation", "action")}
     arguments.pop("lr_schedule", None)

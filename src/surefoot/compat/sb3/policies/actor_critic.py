@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
@@ -31,6 +31,8 @@ from surefoot.compat.sb3.policies.layers import (
 class ActorCriticPolicy(BasePolicy):
     """Policy and value on one feature extractor, or on one each. Subclass it to change any part."""
 
+    default_extractor: ClassVar[type[BaseFeaturesExtractor]] = FlattenExtractor
+    """The class of the feature extractor unless another one is passed."""
     action_net: nn.Module
     log_std: nn.Parameter
     mlp_extractor: Any
@@ -48,7 +50,7 @@ class ActorCriticPolicy(BasePolicy):
         full_std: bool = True,
         use_expln: bool = False,
         squash_output: bool = False,
-        features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         share_features_extractor: bool = True,
         normalize_images: bool = True,
@@ -61,7 +63,7 @@ class ActorCriticPolicy(BasePolicy):
         super().__init__(
             observation_space,
             action_space,
-            features_extractor_class,
+            features_extractor_class or self.default_extractor,
             features_extractor_kwargs,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
@@ -69,7 +71,7 @@ class ActorCriticPolicy(BasePolicy):
             normalize_images=normalize_images,
         )
         assert use_sde or not squash_output, "squash_output=True needs gSDE: pass use_sde=True"
-        self.net_arch = self._net_arch(net_arch, features_extractor_class)
+        self.net_arch = self._net_arch(net_arch, self.features_extractor_class)
         self.activation_fn, self.ortho_init = activation_fn, ortho_init
         self.share_features_extractor = share_features_extractor
         self.features_extractor = self.make_features_extractor()
@@ -177,7 +179,6 @@ class ActorCriticPolicy(BasePolicy):
         return pi_features, super().extract_features(obs, self.vf_features_extractor)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
-        """Return the distribution for the policy's features."""
         outputs = self.action_net(latent_pi)
         if isinstance(self.action_dist, DiagGaussianDistribution):
             return self.action_dist.proba_distribution(outputs, self.log_std)
@@ -195,7 +196,6 @@ class ActorCriticPolicy(BasePolicy):
         return self.value_net(latent_vf), distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: Any) -> Distribution:
-        """Return the distribution of the actions."""
         features = super().extract_features(obs, self.pi_features_extractor)
         return self._get_action_dist_from_latent(self.mlp_extractor.forward_actor(features))
 
@@ -208,12 +208,10 @@ class ActorCriticPolicy(BasePolicy):
 class ActorCriticCnnPolicy(ActorCriticPolicy):
     """`ActorCriticPolicy` with `NatureCNN`."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = NatureCNN, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = NatureCNN
 
 
 class MultiInputActorCriticPolicy(ActorCriticPolicy):
     """`ActorCriticPolicy` with `CombinedExtractor`, for Dict observations."""
 
-    def __init__(self, *args: Any, features_extractor_class: Any = CombinedExtractor, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    default_extractor = CombinedExtractor

@@ -48,11 +48,9 @@ class BaseModel(nn.Module):
                 self.features_extractor_kwargs = {**self.features_extractor_kwargs, "normalized_image": True}
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """Return a new feature extractor."""
         return self.features_extractor_class(self.observation_space, **self.features_extractor_kwargs)
 
     def extract_features(self, obs: Any, features_extractor: BaseFeaturesExtractor) -> Any:
-        """Return the features of observations."""
         return features_extractor(preprocess_obs(obs, self.observation_space, self.normalize_images))
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -81,11 +79,9 @@ class BaseModel(nn.Module):
         return load_policy(cls, path, device)
 
     def load_from_vector(self, vector: np.ndarray) -> None:
-        """Set all weights from one vector."""
         nn.utils.vector_to_parameters(torch.as_tensor(vector, dtype=torch.float, device=self.device), self.parameters())
 
     def parameters_to_vector(self) -> np.ndarray:
-        """Return all weights as one vector."""
         return nn.utils.parameters_to_vector(self.parameters()).detach().cpu().numpy()
 
     def set_training_mode(self, mode: bool) -> None:

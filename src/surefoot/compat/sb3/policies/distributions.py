@@ -159,7 +159,6 @@ class BernoulliDistribution(Distribution):
 def make_proba_distribution(
     action_space: gym.Space[Any], use_sde: bool = False, dist_kwargs: dict[str, Any] | None = None
 ) -> Distribution:
-    """Return the distribution for an action space."""
     kwargs = dist_kwargs or {}
     match action_space:
         case spaces.Box():

@@ -23,7 +23,6 @@ class BaseFeaturesExtractor(nn.Module):
 
     @property
     def features_dim(self) -> int:
-        """The number of features."""
         return self._features_dim
 
 
@@ -143,11 +142,9 @@ class MlpExtractor(nn.Module):
         return self.forward_actor(features), self.forward_critic(features)
 
     def forward_actor(self, features: Tensor) -> Tensor:
-        """Return the features of the policy."""
         return self.policy_net(features)
 
     def forward_critic(self, features: Tensor) -> Tensor:
-        """Return the features of the value."""
         return self.value_net(features)
 
 

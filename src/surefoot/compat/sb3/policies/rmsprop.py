@@ -30,7 +30,6 @@ class RMSpropTFLike(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch's overloads
-        """Take one step."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -103,7 +103,6 @@ class TanhBijector:
 
     @staticmethod
     def atanh(x: Tensor) -> Tensor:
-        """Return the inverse of tanh."""
         return 0.5 * (x.log1p() - (-x).log1p())
 
     @staticmethod

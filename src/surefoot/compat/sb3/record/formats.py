@@ -65,11 +65,9 @@ class KVWriter:
     """Writes names and values."""
 
     def write(self, key_values: Values, key_excluded: Excluded, step: int = 0) -> None:
-        """Write one row."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close the file."""
         raise NotImplementedError
 
 
@@ -77,7 +75,6 @@ class SeqWriter:
     """Writes words."""
 
     def write_sequence(self, sequence: list[str]) -> None:
-        """Write words in one line."""
         raise NotImplementedError
 
 

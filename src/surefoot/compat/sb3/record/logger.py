@@ -105,7 +105,6 @@ class Logger:
         self.log(*args, level=ERROR)
 
     def set_level(self, level: int) -> None:
-        """Set the lowest level that is written."""
         self.level = level
 
     def get_dir(self) -> str | None:
@@ -113,7 +112,6 @@ class Logger:
         return self.dir
 
     def close(self) -> None:
-        """Close all files."""
         for writer in self.output_formats:
             writer.close()
 

@@ -45,12 +45,10 @@ class ResultsWriter:
         self.file_handler.flush()
 
     def write_row(self, epinfo: Mapping[str, Any]) -> None:
-        """Write one episode."""
         self.logger.writerow(dict(epinfo))
         self.file_handler.flush()
 
     def close(self) -> None:
-        """Close the file."""
         self.file_handler.close()
 
 
@@ -89,7 +87,6 @@ class Monitor(gym.Wrapper[Any, Any, Any, Any]):
         self.current_reset_info: dict[str, Any] = {}
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]  # any argument of the env
-        """Start an episode."""
         if not self.allow_early_resets and not self.needs_reset:
             raise RuntimeError("Tried to reset an environment before done; pass allow_early_resets=True to allow it")
         self.rewards, self.needs_reset = [], False
@@ -127,15 +124,12 @@ class Monitor(gym.Wrapper[Any, Any, Any, Any]):
             self.results_writer.close()
 
     def get_total_steps(self) -> int:
-        """Return the number of steps."""
         return self.total_steps
 
     def get_episode_rewards(self) -> list[float]:
-        """Return the returns of all episodes."""
         return self.episode_returns
 
     def get_episode_lengths(self) -> list[int]:
-        """Return the lengths of all episodes."""
         return self.episode_lengths
 
     def get_episode_times(self) -> list[float]:
@@ -144,7 +138,6 @@ class Monitor(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def get_monitor_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the monitor files of a directory."""
     return glob(os.path.join(path, "*" + Monitor.EXT))
 
 

@@ -104,12 +104,10 @@ class VecEnv(ABC):
         return True
 
     def step(self, actions: Any) -> VecEnvStepReturn:
-        """Take one action in each env."""
         self.step_async(actions)
         return self.step_wait()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        """Return one picture per env."""
         raise NotImplementedError
 
     def render(self, mode: str | None = None) -> np.ndarray | None:
@@ -147,7 +145,6 @@ class VecEnv(ABC):
 
     @property
     def unwrapped(self) -> VecEnv:
-        """The innermost vec env."""
         return self
 
     def getattr_depth_check(self, name: str, already_found: bool) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from surefoot.compat.sb3.spaces import is_image_space
+from surefoot.compat.sb3.spaces import check_shape_equal, is_image_space
 from surefoot.compat.sb3.vec_env.base import VecEnv, VecEnvStepReturn, VecEnvWrapper
 from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize
 
@@ -28,7 +28,6 @@ class RunningMeanStd:
         self.count: float = epsilon
 
     def copy(self) -> RunningMeanStd:
-        """Return a copy."""
         return copy.deepcopy(self)
 
     def combine(self, other: RunningMeanStd) -> None:
@@ -122,7 +121,7 @@ class VecNormalize(VecEnvWrapper):
             raise ValueError("this VecNormalize has a vec env already; create a new one")
         self.venv = venv
         self.num_envs, self.action_space, self.render_mode = venv.num_envs, venv.action_space, venv.render_mode
-        _same_shapes(self.observation_space, venv.observation_space)
+        check_shape_equal(self.observation_space, venv.observation_space)
         self.returns = np.zeros(self.num_envs)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -267,14 +266,3 @@ def _limited(x: np.ndarray, limit: float) -> np.ndarray:
 def _shape(space: gym.Space[Any]) -> tuple[int, ...]:
     assert space.shape is not None
     return space.shape
-
-
-def _same_shapes(first: gym.Space[Any], second: gym.Space[Any]) -> None:
-    assert isinstance(second, type(first)), f"the spaces differ: {first} and {second}"
-    if isinstance(first, gym.spaces.Dict):
-        assert isinstance(second, gym.spaces.Dict)
-        assert first.spaces.keys() == second.spaces.keys(), f"the spaces have different keys: {first} and {second}"
-        for key in first.spaces:
-            _same_shapes(first.spaces[key], second.spaces[key])
-    else:
-        assert first.shape == second.shape, f"the spaces have different shapes: {first.shape} and {second.shape}"

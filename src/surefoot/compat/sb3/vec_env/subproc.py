@@ -44,7 +44,6 @@ class EnvServer:
         return self.env.get_wrapper_attr(name)(*args, **kwargs)
 
     def get(self, name: str) -> Any:
-        """Return an attribute."""
         return self.env.get_wrapper_attr(name)
 
     def has(self, name: str) -> bool:

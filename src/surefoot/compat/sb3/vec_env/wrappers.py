@@ -42,7 +42,6 @@ class VecTransposeImage(VecEnvWrapper):
 
     @staticmethod
     def transpose_space(observation_space: Any, key: str = "") -> gym.spaces.Box:
-        """Return the space of the transposed images."""
         assert is_image_space(observation_space), f"the observation {key} is not an image: {observation_space}"
         first = is_image_space_channels_first(observation_space)
         assert not first, f"the channels of the observation {key} are first already"
@@ -55,7 +54,6 @@ class VecTransposeImage(VecEnvWrapper):
         return np.moveaxis(image, -1, -3)
 
     def transpose_observations(self, observations: Any) -> Any:
-        """Return observations with all images transposed."""
         if self.skip:
             return observations
         if isinstance(observations, dict):
@@ -265,16 +263,12 @@ class VecVideoRecorder(VecEnvWrapper):
         self._capture_frame()
 
     def _capture_frame(self) -> None:
-        frame: Any = self.env_picture()
+        frame: Any = self.render("rgb_array")
         if isinstance(frame, np.ndarray):
             self.recorded_frames.append(frame)
         else:
             self.recording = False
             warnings.warn(f"the video was stopped: render returned {type(frame).__name__}, not a picture", stacklevel=2)
-
-    def env_picture(self) -> np.ndarray | None:
-        """Return the picture to record."""
-        return self.render("rgb_array")
 
     def _stop_recording(self) -> None:
         self.recording = False
