@@ -26,6 +26,12 @@ def test_a_box_observation_is_called_obs_and_becomes_float32() -> None:
     assert observation_from_gym(space) == {"obs": Box((2,), (-1.0, -np.inf), (1.0, np.inf), "float32")}
 
 
+def test_an_observation_without_numbers_is_refused() -> None:
+    for space in (spaces.Box(-1, 1, (0,)), spaces.Dict({"a": spaces.Box(-1, 1, (3,)), "b": spaces.Box(-1, 1, (2, 0))})):
+        with pytest.raises(SpaceError, match=r"of Bandit has no numbers.*constant"):
+            observation_from_gym(space, "Bandit")
+
+
 def test_an_image_of_bytes_stays_bytes() -> None:
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
     assert observation_from_gym(space) == {"obs": Box((84, 84, 4), 0.0, 255.0, "uint8")}
