@@ -57,7 +57,9 @@ class SpecBuilder:
         except SurefootError:
             raise
         except Exception as error:
-            raise EnvError(f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {error}") from error
+            raise EnvError(
+                f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {str(error) or repr(error)}"
+            ) from error
 
 
 @contextmanager

@@ -100,10 +100,11 @@ def _part(key: str | None, space: gym.Space[Any], name: str) -> Part:
             box = Box((int(np.prod(space.shape)),), 0.0, 1.0)
             return Part(key, space.shape, box, lambda value: value.reshape(*value.shape[: value.ndim - depth], -1))
         case _:
-            raise SpaceError(
-                f"{where} of {name} is {space}, which is not supported; Box, Discrete, MultiDiscrete, "
-                "MultiBinary and a flat Dict of those work (gymnasium.wrappers.FlattenObservation flattens nested ones)"
-            )
+            what = f"{where} of {name} is {space}, which is not supported"
+            known = "Box, Discrete, MultiDiscrete, MultiBinary and a flat Dict of those work"
+            if key is not None and not isinstance(space, spaces.Dict | spaces.Tuple):
+                raise SpaceError(f"{what}; {known} (gymnasium.wrappers.FilterObservation leaves {key!r} out)")
+            raise SpaceError(f"{what}; {known} (gymnasium.wrappers.FlattenObservation flattens nested ones)")
 
 
 def _one_hot(key: str | None, space: gym.Space[Any], nvec: np.ndarray, start: np.ndarray) -> Part:

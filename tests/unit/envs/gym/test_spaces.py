@@ -32,6 +32,12 @@ def test_an_observation_without_numbers_is_refused() -> None:
             observation_from_gym(space, "Bandit")
 
 
+def test_a_part_of_text_is_refused_with_the_wrapper_that_leaves_it_out() -> None:
+    space = spaces.Dict({"image": spaces.Box(0, 255, (7, 7, 3), np.uint8), "mission": spaces.Text(9)})
+    with pytest.raises(SpaceError, match="'mission' of MiniGrid is Text.*FilterObservation leaves 'mission' out"):
+        observation_from_gym(space, "MiniGrid")
+
+
 def test_an_image_of_bytes_stays_bytes() -> None:
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
     assert observation_from_gym(space) == {"obs": Box((84, 84, 4), 0.0, 255.0, "uint8")}
