@@ -234,6 +234,7 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Tr
 def _renderable(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     """Return one environment that can be rendered; Gymnasium needs a render_mode when it creates one."""
     from surefoot.envs.gym.atari import is_atari
+    from surefoot.envs.gym.single_envs import EnvsWorld
     from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
     from surefoot.train.worlds import env_maker
@@ -242,6 +243,8 @@ def _renderable(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     if backend_of(world) == "surefoot":
         return world
     if is_code(env):
+        if not isinstance(world, EnvsWorld) or "rgb_array" not in world.envs[0].metadata.get("render_modes", ()):
+            return world
         try:
             drawn = env_maker(env, env_kwargs={**env_kwargs, "render_mode": "rgb_array"})(1)
         except SurefootError:  # a function without a render_mode, or a library in C
