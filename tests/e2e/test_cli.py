@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from surefoot.cli.main import VERBS, main
@@ -130,6 +131,39 @@ def test_play_writes_a_gif(trained: tuple[Path, Said], call: Call, tmp_path: Pat
     said = call("play", "first", "--out", str(tmp_path / "film.gif"), runs=trained[0])
     assert said.code == 0
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF8")
+
+
+PACKAGE = """
+import gymnasium
+from gymnasium.envs.classic_control import PendulumEnv
+
+class Loud(PendulumEnv):
+    def get_state(self): return {"state": self.state.copy(), "last_u": getattr(self, "last_u", None)}
+    def set_state(self, saved): self.state, self.last_u = saved["state"].copy(), saved["last_u"]
+    def reset(self, **options):
+        print("hello from the env")
+        return super().reset(**options)
+
+gymnasium.register("pack/Loud-v0", Loud, max_episode_steps=20)
+"""
+
+
+def test_an_id_of_a_package_goes_through_every_verb(call: Call, tmp_path: Path):
+    (tmp_path / "pack.py").write_text(PACKAGE)
+    env = "pack:pack/Loud-v0"
+    try:
+        assert call("check", env).code == 0
+        said = call("train", env, "--steps", "256", "--set", "rollout_steps=32", "--set", "envs=2", "--name", "loud")
+        assert said.code == 0, said.err
+        refused(call("resume", "loud", "--verify", "2"), f"--env {env}")
+        said = call("resume", "loud", "--verify", "2", "--env", env)
+        assert "2 of 2 updates bit-identical" in said.out, said.out + said.err
+        said = call("play", "loud", "--env", env, "--out", "loud.gif")
+        assert (said.code, (tmp_path / "loud.gif").exists()) == (0, True), said.err
+        assert call("eval", "loud", "--env", env, "--episodes", "1").code == 0
+    finally:
+        sys.modules.pop("pack", None)
+        gymnasium.registry.pop("pack/Loud-v0", None)
 
 
 def test_a_finished_run_can_be_made_longer(copied: Path, call: Call):

@@ -37,6 +37,8 @@ TARGETS = {
     "BipedalWalker-v3": 300.0,
 }
 
+STOPPING = "stopping after this update, with a checkpoint; press Ctrl-C again to stop at once, without one"
+
 
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
     """Train a run to its end behind a progress display and write its report; return the exit code.
@@ -53,7 +55,7 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     recovering = RecoveringRun(run, act=act, mirrors=mirrors, command=command_line())
     ending = "finished"
     try:
-        with GentleStop() as stop:
+        with GentleStop(announce=STOPPING) as stop:
             screen.open(header_of(run))
             for moment in recovering.moments(lambda: stop.requested):
                 screen.show(moment)

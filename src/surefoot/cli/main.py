@@ -27,11 +27,28 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        return _dispatch(argv)
+        code = _dispatch(argv)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         # `surefoot runs | head`: without this, the interpreter would print a traceback at exit.
         sys.stderr.close()
         return OK
+    except OSError as error:
+        if error.errno is None:
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"surefoot: {where}{error.strerror}", file=sys.stderr)
+        _drop_output()
+        return REFUSED
+
+
+def _drop_output() -> None:
+    """Flush standard output, or throw it away if that fails: the interpreter would complain at its exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -170,6 +187,9 @@ def read_arguments(name: str, argv: list[str]) -> Any:
 
 
 def _unknown(words: list[str]) -> int:
+    if words[0].startswith("-"):
+        print(f"surefoot: options come after the verb: surefoot train {words[0]} …", file=sys.stderr)
+        return USAGE
     close = nearest(" ".join(words[:2]) if listing(words[0]) else words[0])
     family = f" {words[0]}" if listing(words[0]) else ""
     advice = f"did you mean `surefoot {close}`?" if close else f"`surefoot{family} --help` lists the verbs"

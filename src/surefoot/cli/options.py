@@ -26,8 +26,8 @@ EnvName = Annotated[
     tyro.conf.Positional[str],
     arg(
         metavar="ENV",
-        help="A Gymnasium id such as CartPole-v1, or your own environment: module:function, or ./library.so for one "
-        "written in C.",
+        help="A Gymnasium id such as CartPole-v1, module:Id-v0 for an id that a package registers, or your own "
+        "environment: module:function, or ./library.so for one written in C.",
     ),
 ]
 NewRunName = Annotated[str | None, arg(help="Name of the new run (default: <env>-<date>-<time>-s<seed>).")]

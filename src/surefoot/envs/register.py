@@ -57,7 +57,9 @@ class SpecBuilder:
         except SurefootError:
             raise
         except Exception as error:
-            raise EnvError(f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {error}") from error
+            raise EnvError(
+                f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {str(error) or repr(error)}"
+            ) from error
 
 
 @contextmanager
@@ -85,7 +87,8 @@ def registered_spec(name: str) -> Any:
         raise UnknownEnv(f"there is no env {name!r}; an environment in C needs its path: ./{name}")
     near = difflib.get_close_matches(name, [*gym.registry, *own_worlds()], n=3, cutoff=0.6)
     advice = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "gymnasium.pprint_registry() lists them."
-    raise UnknownEnv(f"there is no env {name!r}; {advice}")
+    # Most ids that people type without success are those of packages: Gymnasium knows them once the package is imported.
+    raise UnknownEnv(f"there is no env {name!r}; {advice} Pass MODULE:{name} if a package registers it")
 
 
 class WorldEnv(gym.Env[Any, Any]):

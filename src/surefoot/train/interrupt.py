@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -11,11 +13,12 @@ from typing import Any, Self
 class GentleStop:
     """While open, the first SIGINT (or another of `signals`) only sets `requested`; the second one interrupts immediately.
 
+    The first one prints `announce` on stderr: with a slow environment an update takes minutes.
     A state in the middle of an update cannot be saved, so the loop reads `requested` between two updates.
     """
 
-    def __init__(self, signals: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)) -> None:
-        self.requested, self._signals = False, signals
+    def __init__(self, signals: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM), *, announce: str = "") -> None:
+        self.requested, self._signals, self._announce = False, signals, announce
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -35,3 +38,6 @@ class GentleStop:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        if self._announce:
+            with suppress(OSError, RuntimeError):  # a closed pipe, or a signal in the middle of a write
+                print(self._announce, file=sys.stderr, flush=True)

@@ -66,7 +66,10 @@ def policy_maker(name: str) -> Callable[[World], Any]:
 
 
 def single_env(env: str) -> Any:
-    """Return one env as its author wrote it, for `check_env`: an id, the object that `module:name` names, or a world."""
+    """Return one env as its author wrote it, for `check_env`: an id, the object that `module:name` names, or a world.
+
+    The module of `module:Id-v0` is imported, so that the id exists.
+    """
     if room := _room(env):
         return room.single_env(env)
     if is_library(env):
@@ -75,11 +78,8 @@ def single_env(env: str) -> Any:
         return WorldEnv(env_maker(env)(1))
     if ":" not in env:
         return env
-    module_name, _, name = env.partition(":")
-    try:
-        return getattr(import_user_module(module_name), name)
-    except (ImportError, AttributeError) as why:
-        raise UnknownEnv(f"cannot get {name!r} from {module_name!r} ({why}); ENV is an id or module:function") from why
+    found = _user_object(env)
+    return env.partition(":")[2] if found is None else found
 
 
 def _room(env: str) -> ModuleType | None:

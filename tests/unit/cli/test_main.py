@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +13,7 @@ import pytest
 
 from surefoot import native
 from surefoot.cli.catalogue import GROUPS, VERBS
-from surefoot.cli.main import main
+from surefoot.cli.main import REFUSED, USAGE, main
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +171,39 @@ def test_include_says_where_the_header_for_worlds_in_c_is(capsys):
     code, out, _ = said(capsys, "include")
     assert code == 0
     assert "surefoot_env_main" in (Path(out.strip()) / "surefoot_env.h").read_text()
+
+
+@pytest.mark.parametrize("command", [["runs"], ["runs", "--help"], ["--help"]])
+def test_a_full_disk_behind_the_output_is_one_sentence(command):
+    with open("/dev/full", "w") as full:
+        argv = [sys.executable, "-m", "surefoot", *command]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (REFUSED, "surefoot: No space left on device\n")
+
+
+def test_a_path_that_cannot_be_used_is_named(capsys, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "/proc/x")
+
+    monkeypatch.setattr("surefoot.cli.main._run", refuse)
+    assert said(capsys, "runs") == (REFUSED, "", "surefoot: /proc/x: Permission denied\n")
+
+
+def test_an_error_of_the_system_without_a_number_keeps_its_traceback(monkeypatch):
+    def refuse(*_):
+        raise OSError("a bug")
+
+    monkeypatch.setattr("surefoot.cli.main._run", refuse)
+    with pytest.raises(OSError, match="a bug"):
+        main(["runs"])
+
+
+def test_a_closed_pipe_is_silent():
+    script = f"{sys.executable} -m surefoot runs | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_options_before_the_verb_are_told_to_come_after_it(capsys):
+    assert main(["--steps", "100", "train", "CartPole-v1"]) == USAGE
+    assert "options come after the verb: surefoot train --steps" in capsys.readouterr().err

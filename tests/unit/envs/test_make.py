@@ -155,6 +155,19 @@ def test_values_that_cannot_work_are_refused() -> None:
         make_world("CartPole-v1", env_kwargs={"colour": "red"})
 
 
+def test_an_error_without_a_text_is_named_by_its_type() -> None:
+    gym.register("test/Mute-v0", _mute)
+    try:
+        with pytest.raises(EnvError, match=r"could not be made with its defaults: AssertionError\(\)"):
+            make_world("test/Mute-v0")
+    finally:
+        del gym.registry["test/Mute-v0"]
+
+
+def _mute() -> Any:
+    raise AssertionError
+
+
 def test_an_env_of_the_old_gym_is_told_apart() -> None:
     old = type("OldEnv", (), {"__module__": "gym.core"})
     with pytest.raises(EnvError, match="OldEnv is an env of the old gym"):

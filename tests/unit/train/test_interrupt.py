@@ -20,6 +20,12 @@ def test_the_first_signal_is_a_request_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_the_first_signal_is_answered_where_an_update_may_take_minutes(capsys: pytest.CaptureFixture[str]) -> None:
+    with GentleStop(announce="wait, or press again"):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert capsys.readouterr().err == "wait, or press again\n"
+
+
 def test_outside_of_the_main_thread_no_handler_is_set() -> None:
     handlers = []
 

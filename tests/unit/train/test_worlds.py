@@ -3,8 +3,10 @@
 import sys
 from pathlib import Path
 
+import gymnasium
 import pytest
 
+from surefoot.envs.check import check_env
 from surefoot.envs.make import backend_of
 from surefoot.errors import ConfigError, UnknownEnv
 from surefoot.train.spec import make_spec
@@ -47,6 +49,20 @@ def test_what_a_module_does_not_have_is_named(module: str):
     for wrong in ("policy", f"{module}:number"):
         with pytest.raises(UnknownEnv, match="from a world to a policy"):
             policy_maker(wrong)
+
+
+def test_an_id_that_a_module_registers_is_checked_as_it_is_trained(module: str):
+    Path(f"{module}.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('users/Pole-v0', 'gymnasium.envs.classic_control.cartpole:CartPoleEnv', max_episode_steps=9)\n"
+    )
+    with pytest.raises(UnknownEnv, match="MODULE:users/Pole-v0 if a package registers it"):
+        env_maker("users/Pole-v0")(1)
+    try:
+        assert env_maker(f"{module}:users/Pole-v0")(2).num_envs == 2
+        assert check_env(single_env(f"{module}:users/Pole-v0")) == []
+    finally:
+        del gymnasium.registry["users/Pole-v0"]
 
 
 def test_ids_of_towns_are_made_by_the_towns_room():

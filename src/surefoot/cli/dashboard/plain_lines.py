@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TextIO
 
 from surefoot.cli.dashboard.history import RunHeader, RunHistory, evaluation_sentence
@@ -128,6 +129,9 @@ def summary(history: RunHistory, ending: str) -> list[tuple[str, str]]:
     )
     commands = [f"surefoot {verb} {shlex.quote(run)}" for verb in verbs]
     commands += [f"open {run}/report.html"] if history.header.recorded else []
+    # Without a checkpoint each of these commands would be refused.
+    if saved is None and not Path(run, "checkpoints").is_dir():
+        commands = []
     return [*lines, ("checkpoint", checkpoint), *zip(["next", *[""] * len(commands)], commands, strict=False)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import tyro
 from surefoot.cli.dashboard.numbers import number
 from surefoot.cli.options import Settings, run_directory
 from surefoot.cli.usage import Usage
+from surefoot.errors import TelemetryError
 from surefoot.telemetry.doctor.findings import Finding, patch_text, severity_rank
 
 if TYPE_CHECKING:
@@ -124,8 +126,16 @@ class DoctorArgs:
         return self.strict or (finding.status == "open" and severity_rank(finding.severity) > 0)
 
     def _record(self, name: str) -> Path:
+        from surefoot.telemetry.foreign.logs import KNOWN
+
         path = Path(name)
-        if path.is_file() or (path.is_dir() and not (path / "run.json").exists()):
+        if path.is_file():
+            if not _is_record(path):
+                raise TelemetryError(f"{path} is neither a record of Surefoot nor a log that is known; {KNOWN} are")
+            return path
+        if path.is_dir() and not (path / "run.json").exists():
+            if not any(path.glob("telemetry.ndjson*")):
+                raise TelemetryError(f"{path} has no telemetry.ndjson and no log of another library; {KNOWN} are read")
             return path
         return run_directory(name).path
 
@@ -161,6 +171,16 @@ class DoctorArgs:
                 if not result.passed:
                     print("\n".join(f"        possible cause: {cause}" for cause in result.causes))
         return 0 if all(result.passed for result in results) else 1
+
+
+def _is_record(path: Path) -> bool:
+    """Return whether a file begins like a record: with a JSON object, or not yet with anything."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            head = file.read(64).lstrip(b"\xef\xbb\xbf \r\n")
+    except (OSError, EOFError):
+        return True  # the reader says what is wrong with it
+    return head[:1] in (b"", b"{")
 
 
 def _foreign_log(name: str) -> ForeignLog | None:

@@ -13,7 +13,7 @@ import tyro
 
 from surefoot.cli.options import CheckpointName, CodeEnv, Run, Stochastic, run_directory
 from surefoot.cli.usage import Usage, as_usage
-from surefoot.errors import EnvError
+from surefoot.errors import EnvError, SurefootError
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
@@ -105,7 +105,7 @@ class PlayArgs:
 
         directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
-        world = _renderable(training.spec.env, training.make, training.spec.env_kwargs)
+        world = _renderable(self.env or training.spec.env, training.make, training.spec.env_kwargs)
         frames, returns = film(
             training.policy,
             world,
@@ -232,12 +232,23 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Tr
 def _renderable(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     """Return one environment that can be rendered; Gymnasium needs a render_mode when it creates one."""
     from surefoot.envs.gym.atari import is_atari
+    from surefoot.envs.gym.single_envs import EnvsWorld
     from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
+    from surefoot.train.worlds import env_maker
 
     world: World = make(1)
-    if backend_of(world) == "surefoot" or is_code(env):
+    if backend_of(world) == "surefoot":
         return world
+    if is_code(env):
+        if not isinstance(world, EnvsWorld) or "rgb_array" not in world.envs[0].metadata.get("render_modes", ()):
+            return world
+        try:
+            drawn = env_maker(env, env_kwargs={**env_kwargs, "render_mode": "rgb_array"})(1)
+        except SurefootError:  # a function without a render_mode, or a library in C
+            return world
+        world.close()
+        return drawn
     world.close()
     if is_atari(env):  # EnvPool cannot render; this one has the same game and preprocessing
         return make_world(env, 1)

@@ -204,7 +204,7 @@ class ResumeArgs:
         if self.verify:
             from surefoot.train.rundir.resume_check import verify_resume
 
-            outcome = verify_resume(directory, updates=self.verify)
+            outcome = verify_resume(directory, updates=self.verify, env=self.env)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
         recording = telemetry_options(self.telemetry, self.record_minibatches)

@@ -183,6 +183,9 @@ class EnvsWorld:
         first = self.envs[0]
         self.name = name or (first.spec.id if first.spec is not None else type(first.unwrapped).__name__)
         self.num_envs = len(self.envs)
+        for which in ("observation_space", "action_space"):
+            if not isinstance(getattr(first, which, None), gym.Space):
+                raise SpaceError(f"{self.name} has no {which}; set self.{which} to a gymnasium space in __init__")
         for i, env in enumerate(self.envs):
             if env.observation_space != first.observation_space or env.action_space != first.action_space:
                 raise SpaceError(
@@ -225,9 +228,16 @@ class EnvsWorld:
         final = {name: part.copy() for name, part in out.items()}
         stats: Arrays = {}
         for i, info in ended:
+            if not isinstance(info, dict):
+                raise EnvError(f"{self._env(i)} ended with {type(info).__name__} as its info; step must return a dict")
             for key, name in REPORTS.items():
                 if key in info:
-                    stats.setdefault(name, np.full(self.num_envs, np.nan))[i] = float(info[key])
+                    try:
+                        number = float(np.asarray(info[key]).item())
+                    except (TypeError, ValueError) as error:
+                        what = f"{self._env(i)} ended with info[{key!r}] = {info[key]!r}"
+                        raise EnvError(f"{what}; it must be one number or bool") from error
+                    stats.setdefault(name, np.full(self.num_envs, np.nan))[i] = number
             first = self._reset_one(i, None)
             self._reader.write(out, i, first[0])
             if self._masked:

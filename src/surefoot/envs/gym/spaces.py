@@ -83,7 +83,10 @@ def observation_from_gym(space: gym.Space[Any], name: str = "this env") -> Obser
 
 
 def _part(key: str | None, space: gym.Space[Any], name: str) -> Part:
+    where = "the observation" if key is None else f"the observation part {key!r}"
     match space:
+        case spaces.Box() if 0 in space.shape:
+            raise SpaceError(f"{where} of {name} has no numbers ({space}); leave it out, or observe a constant")
         case spaces.Box():
             dtype = "uint8" if space.dtype == np.uint8 else "float32"
             box = Box(space.shape or (1,), _bound(space.low), _bound(space.high), dtype)
@@ -97,11 +100,11 @@ def _part(key: str | None, space: gym.Space[Any], name: str) -> Part:
             box = Box((int(np.prod(space.shape)),), 0.0, 1.0)
             return Part(key, space.shape, box, lambda value: value.reshape(*value.shape[: value.ndim - depth], -1))
         case _:
-            where = "the observation" if key is None else f"the observation part {key!r}"
-            raise SpaceError(
-                f"{where} of {name} is {space}, which is not supported; Box, Discrete, MultiDiscrete, "
-                "MultiBinary and a flat Dict of those work (gymnasium.wrappers.FlattenObservation flattens nested ones)"
-            )
+            what = f"{where} of {name} is {space}, which is not supported"
+            known = "Box, Discrete, MultiDiscrete, MultiBinary and a flat Dict of those work"
+            if key is not None and not isinstance(space, spaces.Dict | spaces.Tuple):
+                raise SpaceError(f"{what}; {known} (gymnasium.wrappers.FilterObservation leaves {key!r} out)")
+            raise SpaceError(f"{what}; {known} (gymnasium.wrappers.FlattenObservation flattens nested ones)")
 
 
 def _one_hot(key: str | None, space: gym.Space[Any], nvec: np.ndarray, start: np.ndarray) -> Part:

@@ -30,8 +30,11 @@ Row = dict[str, float]
 _NAMES = cast(dict[str, dict[str, str]], read_shipped("surefoot.telemetry.foreign", "names.yaml"))
 METRICS: dict[str, str] = _NAMES["metrics"]
 """{name in a log: our name}; a name that begins with - has the opposite sign."""
+# Loggers of one's own often leave out the group: value_loss for train/value_loss.
+_BARE = {name.rpartition("/")[2]: ours for name, ours in METRICS.items()}
 SETTINGS: dict[str, str] = _NAMES["settings"]
 """{name of a setting elsewhere: our name}"""
+KNOWN = "progress.csv, progress.json, result.json, event files of TensorBoard and W&B's run-ID.wandb"
 # Settings of a model of SB3, by the names of CleanRL: what SB3 calls batch_size is one minibatch, in CleanRL a rollout.
 _SB3_SETTINGS = {
     **{
@@ -109,7 +112,9 @@ def find_log(path: Path) -> Path | None:
     """Return the file of a known log at or below a path, or None; of several, the newest."""
     if path.is_file():
         return path if _reader(path) is not None else None
+    # Other tables lie beside a log, such as SB3's monitor.csv, so that a CSV of another name must be named.
     files = [p for p in path.rglob("*") if p.is_file() and _reader(p) is not None]
+    files = [p for p in files if p.suffix != ".csv" or p.name == "progress.csv"]
     # Of one run in several formats the table: it has one row per update.
     return max(files, key=lambda p: (p.suffix in (".csv", ".json"), p.stat().st_mtime), default=None)
 
@@ -118,22 +123,21 @@ def read_log(path: Path) -> ForeignLog:
     """Return the log in a file. Raise `TelemetryError` if it has no row with steps and a metric that is known."""
     reader = _reader(path)
     if reader is None:
-        raise TelemetryError(
-            f"{path} is no log that is known; progress.csv, progress.json, result.json, event files of TensorBoard and "
-            "W&B's run-ID.wandb are"
-        )
+        raise TelemetryError(f"{path} is no log that is known; {KNOWN} are")
     kind, read = reader
     settings: dict[str, Any] = {}
     rows = [row for entry in read(path, settings) if "env_steps" in (row := _row(entry)) and len(row) > 1]
     if not rows:
-        raise TelemetryError(f"{path} has no row with a number of steps and a metric of PPO")
+        raise TelemetryError(
+            f"{path} has no row with a number of steps and a metric of PPO, such as time/total_timesteps and train/approx_kl"
+        )
     return ForeignLog(kind, rows, {SETTINGS[name]: _value(x) for name, x in settings.items() if name in SETTINGS})
 
 
 def _reader(path: Path) -> tuple[str, Any] | None:
     name = path.name
-    if name == "progress.csv":
-        return "progress.csv", _csv
+    if path.suffix == ".csv":
+        return name, _csv
     if name in ("progress.json", "result.json"):
         return name, _lines
     if name.endswith(".wandb"):
@@ -145,7 +149,12 @@ def _reader(path: Path) -> tuple[str, Any] | None:
 
 def _csv(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from csv.DictReader(file)
+        names: list[str] = []
+        for cells in csv.reader(file):
+            if cells and names and cells[0] not in names:
+                yield dict(zip(names, cells, strict=False))
+            elif cells:
+                names = cells  # or again: some loggers repeat the header when they get new metrics
     _params(path, settings)
 
 
@@ -192,7 +201,7 @@ def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
                 if len(cells) == 2:
                     settings[cells[0]] = cells[1]
-        elif tag in episodes:
+        elif (tag := tag.removeprefix("ray/tune/")) in episodes:
             # One line per episode; they are averaged into the next row with losses.
             episodes[tag].setdefault(step, []).append(value)
         else:
@@ -223,7 +232,8 @@ def _row(entry: Mapping[str, Any]) -> Row:
     row: Row = {}
     for name, value in entry.items():
         # RLlib's names go through the policy's id; the last part is the metric's.
-        ours = METRICS.get(name) or METRICS.get(name.rpartition("/")[2] if "learner" in name else "")
+        name = name.replace(" ", "_")
+        ours = METRICS.get(name) or METRICS.get(name.rpartition("/")[2] if "learner" in name else "") or _BARE.get(name)
         number = _value(value)
         if ours is None or not isinstance(number, int | float) or not math.isfinite(number):
             continue

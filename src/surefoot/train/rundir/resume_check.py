@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.envs.ids import is_code
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.train.rundir.open_run import read_run
 from surefoot.train.rundir.rundir import RunDir
-from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
 
@@ -56,25 +55,21 @@ def _feed(digest: Any, tree: Any) -> None:
         digest.update(repr(tree).encode())
 
 
-def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
+def verify_resume(run: RunDir, *, updates: int = 6, env: str | None = None) -> Verdict:
     """Train `updates` updates from a run's newest checkpoint twice: without a break, and with a restart in the middle.
 
-    The run itself is not changed.
+    The run itself is not changed. `env` names the environment again, for a run on code, as in `read_run`.
     """
     if updates < 2:
         raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
-    spec = RunSpec.from_json(run.read_spec())
-    if is_code(spec.env):
-        raise RunError(
-            f"{run.name} was trained on {spec.env}, which is code; a second process cannot start it from files alone"
-        )
+    spec, make = read_run(run.path, env)
     if spec.rollouts != "here":
         raise RunError(
             f"{run.name}'s rollouts are collected by {spec.rollouts}; --verify works with rollouts in one process only"
         )
     start = load_checkpoint(run.checkpoints)
     half = updates // 2
-    training = Training(spec)
+    training = Training(spec, make=make)
     try:
         training.set_state(start.parts)
         straight = _advance(training, updates)
@@ -83,7 +78,7 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="surefoot-verify-") as scratch:
         root = Path(scratch)
         save_checkpoint(root, 0, start.parts)
-        restarted = _restarted(run, root, half) + _restarted(run, root, updates - half)
+        restarted = _restarted(run, env, root, half) + _restarted(run, env, root, updates - half)
     matches = [a == b for a, b in zip(straight, restarted, strict=True)]
     lines = [f"{run.name}: {updates} updates from checkpoint {start.step}, restarted after {half} in a new process"]
     lines += [
@@ -105,21 +100,23 @@ def _advance(training: Training, updates: int) -> list[str]:
     return prints
 
 
-def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
+def _restarted(run: RunDir, env: str | None, root: Path, updates: int) -> list[str]:
     """Return the fingerprints of `updates` more updates from the checkpoint in `root`, by a new process."""
     command = [sys.executable, "-m", "surefoot.train.rundir.resume_check", str(run.path), str(root), str(updates)]
     # The same number of threads: sums of floats depend on it.
-    done = subprocess.run([*command, str(torch.get_num_threads())], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, str(torch.get_num_threads()), env or ""], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RunError(f"the second process failed: {done.stderr.strip().splitlines()[-1:]}")
-    return done.stdout.split()
+    return done.stdout.split()[-updates:]  # the environment may print too
 
 
-def _child(run: str, root: str, updates: str, threads: str) -> None:
+def _child(run: str, root: str, updates: str, threads: str, env: str) -> None:
     torch.set_num_threads(int(threads))
-    spec = RunSpec.from_json(RunDir(Path(run)).read_spec())
+    spec, make = read_run(Path(run), env or None)
     checkpoint = load_checkpoint(Path(root))
-    training = Training(spec)
+    training = Training(spec, make=make)
     training.set_state(checkpoint.parts)
     print("\n".join(_advance(training, int(updates))))
     save_checkpoint(Path(root), checkpoint.step + int(updates), training.state())

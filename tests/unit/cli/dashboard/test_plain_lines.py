@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from pathlib import Path
 
 from surefoot.cli.dashboard.history import RunHistory
 from surefoot.cli.dashboard.plain_lines import LinesScreen, summary
@@ -81,7 +82,16 @@ def test_a_run_without_an_update_ends_in_words():
     assert any("no update was completed" in line for line in run_lines([]))
 
 
+def test_a_run_that_never_saved_names_no_command_that_would_fail(tmp_path: Path):
+    history = RunHistory(dataclasses.replace(HEADER, run_dir=str(tmp_path)))
+    assert "next" not in dict(summary(history, "stopped by EnvError"))
+    (tmp_path / "checkpoints").mkdir()  # resumed, and stopped before the first update
+    assert "next" in dict(summary(history, "interrupted"))
+
+
 def test_the_next_commands_of_a_prompt_run_are_those_that_work_on_it():
     header = dataclasses.replace(HEADER, env="surefoot/Prompts-v0")
-    commands = [text for _, text in summary(RunHistory(header), "finished") if text.startswith("surefoot")]
+    history = RunHistory(header)
+    history.add(moment(checkpoint=1))
+    commands = [text for _, text in summary(history, "finished") if text.startswith("surefoot")]
     assert commands == ["surefoot prompts eval runs/x", "surefoot prompts report runs/x"]

@@ -39,7 +39,7 @@ def live(
 def test_the_screen_is_left_and_the_cursor_shown_at_the_end():
     screen, stream = live()
     screen.open(HEADER)
-    screen.show(moment())
+    screen.show(moment(checkpoint=1))
     screen.close("finished")
     out = stream.getvalue()
     assert out.count(ENTER) == out.count(LEAVE) == 1

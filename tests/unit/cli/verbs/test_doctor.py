@@ -97,3 +97,14 @@ def test_a_record_without_an_update_is_not_called_healthy(tmp_path, capsys):
     log.write_text("")
     assert main(["doctor", str(log)]) == 0
     assert "no update is recorded yet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["root:x:0:0:root:/root:/bin/bash\n", "\0\1\2", "a;b\n"])
+def test_a_file_that_is_no_record_is_not_called_a_broken_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+):
+    (tmp_path / "file").write_text(text)
+    assert main(["doctor", str(tmp_path / "file")]) == 2
+    assert "neither a record of Surefoot nor a log that is known; progress.csv" in capsys.readouterr().err
+    assert main(["doctor", str(tmp_path)]) == 2
+    assert "no log of another library; progress.csv" in capsys.readouterr().err

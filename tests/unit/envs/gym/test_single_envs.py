@@ -189,6 +189,43 @@ def test_success_is_reported_where_an_episode_ends() -> None:
     assert np.isnan(success[1])
 
 
+def test_an_env_without_spaces_is_refused() -> None:
+    class Bare(gym.Env[Any, Any]):
+        pass
+
+    with pytest.raises(SpaceError, match="Bare has no observation_space"):
+        EnvsWorld([Bare])
+
+
+@pytest.mark.parametrize(
+    ("info", "message"),
+    [
+        ({"is_success": np.array([1, 0])}, r"is_success.*one number"),
+        ({"is_success": "yes"}, "is_success.*one number"),
+        (None, "NoneType as its info"),
+    ],
+)
+def test_an_info_that_cannot_be_read_is_refused_by_name(info: Any, message: str) -> None:
+    class Odd(Walk):
+        def answer(self, action: Any) -> Any:
+            return *super().answer(action)[:4], info
+
+    world = EnvsWorld([lambda: Odd(1)])
+    world.reset(0)
+    with pytest.raises(EnvError, match=f"env 0 of Odd.*{message}"):
+        world.step(np.array([0]))
+
+
+def test_success_may_be_an_array_of_one_number() -> None:
+    class Wins(Walk):
+        def answer(self, action: Any) -> Any:
+            return *super().answer(action)[:4], {"is_success": np.array([True])}
+
+    world = EnvsWorld([lambda: Wins(1)])
+    world.reset(0)
+    assert world.step(np.array([0])).stats["success"].tolist() == [1.0]
+
+
 class Masked(Walk):
     """Allows only the action t mod 2."""
 

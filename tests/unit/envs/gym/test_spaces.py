@@ -26,6 +26,18 @@ def test_a_box_observation_is_called_obs_and_becomes_float32() -> None:
     assert observation_from_gym(space) == {"obs": Box((2,), (-1.0, -np.inf), (1.0, np.inf), "float32")}
 
 
+def test_an_observation_without_numbers_is_refused() -> None:
+    for space in (spaces.Box(-1, 1, (0,)), spaces.Dict({"a": spaces.Box(-1, 1, (3,)), "b": spaces.Box(-1, 1, (2, 0))})):
+        with pytest.raises(SpaceError, match=r"of Bandit has no numbers.*constant"):
+            observation_from_gym(space, "Bandit")
+
+
+def test_a_part_of_text_is_refused_with_the_wrapper_that_leaves_it_out() -> None:
+    space = spaces.Dict({"image": spaces.Box(0, 255, (7, 7, 3), np.uint8), "mission": spaces.Text(9)})
+    with pytest.raises(SpaceError, match="'mission' of MiniGrid is Text.*FilterObservation leaves 'mission' out"):
+        observation_from_gym(space, "MiniGrid")
+
+
 def test_an_image_of_bytes_stays_bytes() -> None:
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
     assert observation_from_gym(space) == {"obs": Box((84, 84, 4), 0.0, 255.0, "uint8")}

@@ -143,3 +143,37 @@ def test_the_newest_table_of_a_directory_is_found_and_others_are_refused(tmp_pat
         read_log(tmp_path / "progress.csv")
     with pytest.raises(TelemetryError, match="no log that is known"):
         read_log(tmp_path / "x.txt")
+
+
+def test_a_table_of_any_name_and_without_groups_is_read_if_it_is_named(tmp_path: Path):
+    table = tmp_path / "run-7.csv"
+    table.write_text("total timesteps,ep_rew_mean,entropy_loss,value_loss\n2048,1.5,-0.6,2.0\n\n4096,2.5,-0.5,1.0\n")
+    log = read_log(table)
+    assert [row["return"] for row in log.rows] == [1.5, 2.5]
+    assert [row["entropy"] for row in log.rows] == [0.6, 0.5]
+    assert find_log(table) == table
+    assert find_log(tmp_path) is None  # a table of unknown name in a directory may be anything
+
+
+def test_a_header_that_is_repeated_with_new_columns_is_no_row(tmp_path: Path):
+    table = tmp_path / "progress.csv"
+    table.write_text(
+        "train/value_loss,time/total timesteps\n2,512\ntrain/value_loss,time/total timesteps,lr\n1,1024,3\n"
+    )
+    assert [(row["env_steps"], row["value_loss"]) for row in read_log(table).rows] == [(512, 2), (1024, 1)]
+
+
+def test_a_table_about_something_else_is_refused(tmp_path: Path):
+    for text in ("r,l,t\n1,2,3\n", "a;b\n1;2\n", ""):
+        (tmp_path / "monitor.csv").write_text(text)
+        with pytest.raises(TelemetryError, match="no row with a number of steps and a metric"):
+            read_log(tmp_path / "monitor.csv")
+
+
+def test_the_tags_of_an_old_ray_tune_are_known(tmp_path: Path):
+    with pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path)) as writer:
+        for step in (500, 900):
+            writer.add_scalar("ray/tune/episode_reward_mean", 1.0, step)
+            writer.add_scalar("ray/tune/info/learner/vf_loss", 2.0, step)
+    rows = read_log(next(tmp_path.glob("*tfevents*"))).rows
+    assert [(row["env_steps"], row["return"], row["value_loss"]) for row in rows] == [(500, 1.0, 2.0), (900, 1.0, 2.0)]
