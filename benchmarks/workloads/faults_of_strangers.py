@@ -490,3 +490,32 @@ def judge(kind: Kind | None, task: Task) -> Callable[[], Env]:
     """Return the function that makes the env in which the trained policy is played."""
     through = kind is not None and kind.group in ("observation", "action") and not kind.one_instance
     return build(kind if through else None, task)
+
+
+# Written after the kinds were committed, beside the rules of that day: rules whose title and causes send a person to the
+# place that `sentence` names. A rule that only says that something is wrong (R11, R12) is right for none of them.
+RIGHT: dict[str, tuple[str, ...]] = {
+    "one-instance": ("E07", "E08", "E13"),  # their causes: observations, or ends, of several environments are mixed up
+    "one-step-old": ("E02", "E09"),  # cause of both: the environment returns the observation before the step
+    "as-bytes": ("E01", "E03", "E06", "R22S"),  # a wrapper drops, overwrites or cuts off what is observed
+    "no-velocity": ("E07",),  # no rule says that something is missing; this one is its definition
+    "new-statistics": ("E07", "R02"),  # observations do not follow from each other; the normaliser changed
+    "wide-actions": ("R23", "E08"),  # actions need another scale; the environment gets a constant action
+    "late-action": ("E09",),
+    "score-as-reward": (
+        "E10",
+        "R26",
+    ),  # the reward does not depend on observation and action; does not measure the task
+    "cost-as-reward": ("E14", "R26"),
+    "never-done": ("R21N", "E16"),
+    "short-limit": ("R21", "R21S", "E13"),  # terminated at a time limit, too early, or whatever happens
+    "reset-keeps-state": ("R21S",),  # ends too early, which leads to what an episode begins with
+    "entropy-wins": ("S03", "R07"),
+    "rate-gone": ("S18", "R04", "R05L"),
+    "tiny-rollout": ("S10", "S11"),
+    "broadcast-advantage": ("R04", "R13D", "R27"),  # the loss does not reach the policy
+    "one-long-episode": ("R08", "R21B"),  # the bootstrap
+    "other-order": ("R26", "R08"),  # the advantage, or the critic's targets, are wrong
+    "ascent": ("R26",),
+    "new-model": ("R28", "R17"),
+}
