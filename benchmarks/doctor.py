@@ -13,6 +13,7 @@ Runs are kept one by one in results/doctor.json, and their records in build/, so
 python benchmarks/doctor.py                     everything
 python benchmarks/doctor.py lr-x100 healthy     only runs whose name has one of these in it
 python benchmarks/doctor.py --part unseen       only these faults
+python benchmarks/doctor.py --part strangers    faults that people reported, see doctor_strangers.py
 python benchmarks/doctor.py --reexamine         read the records again, with the rules of now
 """
 
@@ -375,7 +376,7 @@ def report(known: dict[str, dict[str, Any]]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only runs whose name has one of these in it (default all)")
-    parser.add_argument("--part", choices=(*PARTS, "healthy"), help="only runs of this part")
+    parser.add_argument("--part", choices=(*PARTS, "healthy", "strangers"), help="only runs of this part")
     parser.add_argument("--steps", type=int, help="env steps of each run (default by env)")
     parser.add_argument("--out", type=Path, default=HERE / "results/doctor.json")
     parser.add_argument("--fresh", action="store_true", help="drop all results first")
@@ -386,6 +387,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help="only print")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
+    if args.part == "strangers":
+        from doctor_strangers import main as strangers
+
+        return strangers(args.words, again=args.again, reexamine=args.reexamine, only_report=args.report)
     known: dict[str, Any] = {}
     if args.out.exists() and not args.fresh:
         known = json.loads(args.out.read_text())["runs"]

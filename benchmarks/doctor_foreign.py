@@ -2,10 +2,11 @@
 
 The runs are made in the peer's own environment by workloads/foreign_runs.py: SB3 writes progress.csv or TensorBoard events and
 saves its model beside them, CleanRL writes TensorBoard events. A run is harmful if it gets less than four fifths as far as the
-healthy run of its library and environment; the finding to begin with must then be one of the fault's own.
+healthy run of its library and environment; the finding to begin with must then be one of the fault's own. `alone` is the same
+without the model that SB3 saved beside its log, which has the settings.
 
-python benchmarks/doctor_foreign.py --python PEER/bin/python --logs DIR --only sb3
-python benchmarks/doctor_foreign.py --python PEER/bin/python --logs DIR --only cleanrl --scripts CLEANRL/cleanrl
+python benchmarks/doctor_foreign.py --python .venv-peers/bin/python --logs DIR --only sb3
+python benchmarks/doctor_foreign.py --python .venv-peers-cleanrl/bin/python --logs DIR --only cleanrl --scripts CLEANRL/cleanrl
 python benchmarks/doctor_foreign.py --logs DIR --reexamine     read the logs again, with the rules of now
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,13 @@ from surefoot.telemetry.foreign.logs import find_log, read_log
 from workloads.foreign_runs import FAULTS
 
 HERE = Path(__file__).resolve().parent
-ENVS = {"sb3": ("CartPole-v1", "InvertedPendulum-v5"), "cleanrl": ("CartPole-v1", "InvertedPendulum-v4")}
+ENVS = {
+    "sb3": ("CartPole-v1", "Acrobot-v1", "InvertedPendulum-v5"),
+    "cleanrl": ("CartPole-v1", "Acrobot-v1", "InvertedPendulum-v4"),
+}
 SEEDS = (0, 1)
+ONCE = "epochs-50"
+"""Takes as long as eight other runs: in one environment with one seed only."""
 BYNAME = {fault.name: fault for fault in FAULTS}
 
 
@@ -36,6 +44,7 @@ def train(library: str, known: dict[str, Any], args: argparse.Namespace) -> None
         for env in ENVS[library]
         for name in ("healthy", *BYNAME)
         if f"{library} {name} {env} s{seed}" not in known
+        and (name != ONCE or (env, seed) == (ENVS[library][0], SEEDS[0]))
     ]
     command = [args.python, str(HERE / "workloads/foreign_runs.py"), library, str(args.logs), *args.scripts]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -57,11 +66,19 @@ def take(library: str, run: dict[str, Any], known: dict[str, Any]) -> None:
 
 
 def examined(folder: Path) -> dict[str, Any]:
-    log = find_log(folder)
-    assert log is not None
-    findings = examine_records(read_log(log).records()).findings
-    first = next((f.rule for f in findings if f.primary), None)
-    return {"primary": first, "findings": [f"{f.rule} {f.severity} {f.status}" for f in findings]}
+    """Return what the doctor says about the log, with and without the model beside it, and what the log does not tell."""
+    path = find_log(folder)
+    assert path is not None
+    log = read_log(path)
+    findings = examine_records(log.records()).findings
+    with tempfile.TemporaryDirectory() as empty:
+        alone = examine_records(read_log(Path(shutil.copy(path, empty))).records()).findings
+    return {
+        "primary": next((f.rule for f in findings if f.primary), None),
+        "alone": next((f.rule for f in alone if f.primary), None),
+        "findings": [f"{f.rule} {f.severity} {f.status}" for f in findings],
+        "missing": log.missing(),
+    }
 
 
 def harmful(key: str, known: dict[str, Any]) -> bool:
@@ -89,6 +106,7 @@ def summary(known: dict[str, Any]) -> list[dict[str, Any]]:
                 "harmful": len(bad),
                 "found": sum(r["primary"] is not None for r in bad.values()),
                 "named_first": sum(r["primary"] in BYNAME[k.split()[1]].right for k, r in bad.items()),
+                "named_alone": sum(r["alone"] in BYNAME[k.split()[1]].right for k, r in bad.items()),
                 "named_first_of_all": sum(r["primary"] in BYNAME[k.split()[1]].right for k, r in chosen.items()),
             })  # fmt: skip
     return rows

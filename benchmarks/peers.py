@@ -1,7 +1,7 @@
 """Makes the environments of those we are measured against, each beside the project and none of it inside.
 
 python benchmarks/peers.py                 all of them: .venv-peers, .venv-peers-jax, .venv-peers-trl, .venv-peers-rlgames,
-                                           .venv-peers-rltools
+                                           .venv-peers-rltools, .venv-peers-cleanrl
 python benchmarks/peers.py sb3 jax         some of them
 PureJaxRL is no package: clone it (github.com/luchris429/purejaxrl) and give its directory as --purejaxrl.
 """
@@ -48,6 +48,8 @@ PEERS = {
             ("tyro", "tensorboard"),  # what CleanRL's ppo.py imports
         ),
     ),
+    # CleanRL's scripts read `final_info` as Gymnasium 0.29 has it.
+    "cleanrl": Peer(".venv-peers-cleanrl", ((TORCH,), ("gymnasium[mujoco]==0.29.1", "numpy<2", "tyro", "tensorboard"))),
     # gymnax 1.0 answers a step with six values; PureJaxRL unpacks five.
     "jax": Peer(".venv-peers-jax", (("jax==0.10.2", "flax==0.12.8", "optax", "distrax", "gymnax==0.0.9"),)),
     # The last release with PPO: 1.13 deleted it.

@@ -3,7 +3,8 @@
     python foreign_runs.py sb3|cleanrl FOLDER [SCRIPTS]     reads one case per line: {"fault": …, "env": …, "seed": …}
 
 Each run writes its log as its library does: SB3 progress.csv (CartPole) or TensorBoard events, and the saved model;
-CleanRL TensorBoard events. One line of JSON per finished run.
+CleanRL TensorBoard events, by its own scripts as they are. CleanRL needs Gymnasium 0.29: it reads `final_info` of vector
+envs, which later versions do not have. One line of JSON per finished run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 
 import gymnasium as gym
 
-STEPS = 10_000
+STEPS = {"CartPole-v1": 10_000, "Acrobot-v1": 25_000, "InvertedPendulum-v4": 10_000, "InvertedPendulum-v5": 10_000}
+CONTINUOUS = ("InvertedPendulum-v4", "InvertedPendulum-v5")
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,12 @@ def sb3(fault: ForeignFault | None, env: str, seed: int, folder: Path) -> None:
     envs = make_vec_env(lambda **_: wrap(Lengths(gym.make(env))), n_envs=4, seed=seed)
     model = PPO("MlpPolicy", envs, seed=seed, device="cpu", **settings)
     model.set_logger(configure(str(folder), ["csv"] if env == "CartPole-v1" else ["tensorboard"]))
-    model.learn(STEPS)
+    model.learn(STEPS[env])
     model.save(folder / "model")
 
 
 def cleanrl(fault: ForeignFault | None, env: str, seed: int, folder: Path, scripts: Path) -> None:
-    script = scripts / ("ppo.py" if env == "CartPole-v1" else "ppo_continuous_action.py")
+    script = scripts / ("ppo_continuous_action.py" if env in CONTINUOUS else "ppo.py")
     settings: dict[str, Any] = {
         "num_envs": 4,
         "num_steps": 64,
@@ -123,9 +125,9 @@ def cleanrl(fault: ForeignFault | None, env: str, seed: int, folder: Path, scrip
     settings |= {CLEANRL_NAMES.get(name, name): x for name, x in (fault.settings if fault else {}).items()}
     if "batch_size" in settings:
         settings["num_minibatches"] = 256 // settings.pop("batch_size")
-    if env != "CartPole-v1":
+    if env in CONTINUOUS:
         settings["num_envs"], settings["num_steps"] = 1, 256
-    options = {**settings, "env_id": env, "seed": seed, "total_timesteps": STEPS}
+    options = {**settings, "env_id": env, "seed": seed, "total_timesteps": STEPS[env]}
     wrap, make = wrapped(fault.wrap if fault else None), gym.make
     gym.make = lambda name, **_: wrap(Lengths(make(name, disable_env_checker=True)))  # type: ignore[assignment]
     here, arguments = Path.cwd(), sys.argv

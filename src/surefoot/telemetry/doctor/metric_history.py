@@ -214,17 +214,20 @@ class Returns:
         self.records = 0
         self._episodes = 0.0
         self._baseline: list[float] = []
+        self._by_episodes = False
+        """Whether the baseline consists of episode lines."""
         self._start = (0, math.nan, math.nan)
 
     def add_first(self, value: float) -> None:
         """Add one episode's return to the baseline, unless it is complete."""
+        self._by_episodes = True
         if len(self._baseline) < BASELINE:
             self._baseline.append(value)
 
     def add(self, env_steps: int, mean: float, count: int) -> None:
         """Add the mean return of `count` episodes."""
-        if len(self._baseline) < BASELINE and self.records == len(self._baseline):
-            self._baseline.append(mean)  # a record without episode lines
+        if not self._by_episodes:  # a record without episode lines, such as another library's log
+            self._baseline += [mean] * min(count, BASELINE - len(self._baseline))
         self.records += 1
         self._episodes += count
         self.lowest, self.highest = min(self.lowest, mean), max(self.highest, mean)

@@ -79,13 +79,14 @@ class ForeignLog:
         )
         for update, row in enumerate(self.rows, 1):
             m: dict[str, float | None] = {}
-            m |= {name: x for name, x in row.items() if name not in ("env_steps", "return", "length")}
+            m |= {name: x for name, x in row.items() if name not in ("env_steps", "return", "length", "episodes")}
             if "minibatches" in m and steps_per_update is not None:
                 m["minibatches"] = steps_per_update
             episodes = None
             if "return" in row:
-                # Logs have a moving mean; each row counts as a few new episodes.
-                episodes = Episodes(count=5, return_mean=row["return"], length_mean=row.get("length"))
+                # Most logs have a moving mean; each row counts as a few new episodes.
+                count = int(row.get("episodes", 5))
+                episodes = Episodes(count=count, return_mean=row["return"], length_mean=row.get("length"))
             steps = int(row["env_steps"])
             yield UpdateRecord(**common, seq=update + 1, env_steps=steps, updates=update, m=m, episodes=episodes)
 
@@ -213,7 +214,7 @@ def _events(path: Path, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for tag, values in ended.items():
             count = bisect.bisect_right(values, step, key=itemgetter(0))
             if count:
-                rows[step][tag] = sum(x for _, x in values[:count]) / count
+                rows[step] |= {tag: sum(x for _, x in values[:count]) / count, "episodes": count}
             del values[:count]
         yield {**rows[step], "global_step": rows[step].get("time/total_timesteps", step)}
     _params(path, settings)
@@ -230,6 +231,8 @@ def _flattened(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 def _row(entry: Mapping[str, Any]) -> Row:
     """Return the metrics by our names; what can be derived from others is added."""
     row: Row = {}
+    if "episodes" in entry:
+        row["episodes"] = float(entry["episodes"])
     for name, value in entry.items():
         # RLlib's names go through the policy's id; the last part is the metric's.
         name = name.replace(" ", "_")

@@ -11,6 +11,7 @@ import pytest
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.doctor.doctor import examine_records
 from surefoot.telemetry.foreign.logs import find_log, gradient_steps, read_log
+from surefoot.telemetry.schema import UpdateRecord
 
 
 def sb3_csv(path: Path, *, kl: float = 0.01, rate: float = 3e-4, rows: int = 40) -> Path:
@@ -131,6 +132,20 @@ def test_cleanrls_events_have_episodes_between_losses(tmp_path: Path):
     assert [row["return"] for row in log.rows] == [21.0] * 30
     assert log.settings["clip"] == 7.0
     assert first_rule(next(tmp_path.glob("*tfevents*"))) == "S04"
+
+
+def test_a_run_of_cleanrl_that_learns_at_once_is_compared_with_its_first_episodes_only(tmp_path: Path):
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path))
+    for k in range(1, 41):
+        for episode in range(4):
+            writer.add_scalar("charts/episodic_return", min(20.0 * k, 200.0) + 10.0 * (k % 2), 512 * k - episode)
+        writer.add_scalar("losses/approx_kl", 0.01, 512 * k)
+        writer.add_scalar("losses/value_loss", 1.0, 512 * k)
+    writer.close()
+    log = read_log(find_log(tmp_path) or tmp_path)
+    counts = [record.episodes.count for record in log.records() if isinstance(record, UpdateRecord) and record.episodes]
+    assert counts == [4] * 40
+    assert first_rule(next(tmp_path.glob("*tfevents*"))) is None
 
 
 def test_the_newest_table_of_a_directory_is_found_and_others_are_refused(tmp_path: Path):
