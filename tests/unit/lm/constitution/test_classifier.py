@@ -12,6 +12,8 @@ from surefoot.errors import DataError
 from surefoot.lm.constitution.classifier import PrincipleClassifier, _threshold, measure, read_labelled
 from surefoot.lm.constitution.principles import Constitution, Principle
 
+TEST_PARTS = ("test", "second_test", "third_test", "fourth_test", "fifth_test")
+
 ROWS = [
     [f"ask {i}", f"{word} zzzz zzzz qqqq", f"{word} aaaa aaaa eeee"]
     for i, word in enumerate(["one", "two", "six", "ten"] * 6)
@@ -28,9 +30,9 @@ def classifier(tmp_path_factory):
 
 
 def test_the_shipped_answers_are_labelled_for_the_shipped_principles_and_no_answer_is_in_both_parts():
-    build, *tests = (read_labelled(part) for part in ("build", "test", "second_test", "third_test", "fourth_test"))
+    build, *tests = (read_labelled(part) for part in ("build", *TEST_PARTS))
     names = {principle.name for principle in Constitution.shipped().principles}
-    for test, least in zip(tests, (20, 25, 25, 25), strict=True):
+    for test, least in zip(tests, (20, 25, 25, 25, 25), strict=True):
         counts = Counter(answer.breaks for answer in test)
         assert {answer.breaks for answer in build} == set(counts) == names | {None}
         assert min(counts.values()) >= least
