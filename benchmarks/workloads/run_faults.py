@@ -223,7 +223,7 @@ FAULTS = [
     Fault("reward-x1e4", ("R24",), RAW, scale_reward(1e4)),
     Fault("ent-coef-high", ("R07", "S03"), {"ent_coef": 10.0}, envs=CHOICES),
     Fault("ent-coef-low", ("R06", "S03"), {}, ent_coef(-3.0)),
-    Fault("advantage-sign", ("R26", "R11"), TORCH, flipped_advantage),
+    Fault("advantage-sign", ("R26", "R11", "R29"), TORCH, flipped_advantage),
     Fault("no-bootstrap", ("R21B",), {}, on_rollout(no_bootstrap)),
     Fault("limit-as-end", ("R21",), TORCH, limit_as_end, envs=("CartPole-v1", "Acrobot-v1", "Pendulum-v1")),
     Fault("dropout", ("R02",), TORCH, dropout),

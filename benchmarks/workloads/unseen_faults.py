@@ -115,13 +115,14 @@ def _neighbours() -> faulty.Wrap:
 NEW_FAULTS = [
     Fault("obs-of-last-episode", ("E08", "E07"), wrap=lambda env: unseen.LastEpisode(env, "obs")),
     Fault("obs-of-neighbour", ("E08", "E07"), wrap=_neighbours()),
-    # E18 and E17 were made later, with these two faults.
+    # Rules that did not exist when this list was written, and that name just this fault, were added to it when they were
+    # made: E17 to E20, E22, and R29 to R31. No other rule was added to any fault.
     Fault("obs-order-by-stream", ("E07", "E18"), wrap=partial(unseen.permuted_by_stream, counter=[0])),
-    Fault("obs-integer", ("E01", "E02", "E03"), wrap=_obs(unseen.integer)),
+    Fault("obs-integer", ("E01", "E02", "E03", "E20"), wrap=_obs(unseen.integer)),
     Fault("obs-dropouts", ("E07", "E17"), wrap=_obs(unseen.dropouts)),
     Fault("obs-tiny", ("R22S",), wrap=_obs(unseen.tiny)),
     Fault("action-sticky", ("E08", "E09"), wrap=lambda env: unseen.StickyAction(env, 0.9)),
-    Fault("action-flipped-by-episode", ("E08",), wrap=unseen.FlippedByEpisode),
+    Fault("action-flipped-by-episode", ("E08", "E19"), wrap=unseen.FlippedByEpisode),
     Fault("action-weak", ("E08",), wrap=lambda env: faulty.ChangedAction(env, unseen.weak_action), envs=NUMBERS),
     Fault(
         "reward-positive-only",
@@ -132,13 +133,13 @@ NEW_FAULTS = [
     Fault("reward-of-last-episode", ("E10",), wrap=lambda env: unseen.LastEpisode(env, "reward")),
     Fault("ends-after-5", ("E15",), wrap=lambda env: unseen.TruncatedAfter(env, 5)),
     Fault("end-is-truncation", ("E16", "R10"), wrap=unseen.EndIsTruncation, envs=(*CHOICES, "InvertedPendulum-v5")),
-    Fault("reset-missing", ("R21S",), wrap=unseen.NoReset, envs=("CartPole-v1", "InvertedPendulum-v5")),
+    Fault("reset-missing", ("R21S", "E22"), wrap=unseen.NoReset, envs=("CartPole-v1", "InvertedPendulum-v5")),
     Fault("ends-never", ("R21N",), wrap=unseen.NoEnd),
-    Fault("advantage-transposed", ("R26", "R11"), TORCH, on_batch(transposed_advantage)),
-    Fault("targets-shuffled", ("R08", "R09"), TORCH, on_batch(shuffled_targets)),
+    Fault("advantage-transposed", ("R26", "R11", "R29"), TORCH, on_batch(transposed_advantage)),
+    Fault("targets-shuffled", ("R08", "R09", "R29"), TORCH, on_batch(shuffled_targets)),
     Fault("log-prob-of-neighbour", ("R02",), inject=on_rollout(log_prob_of_neighbour)),
     Fault("reward-of-neighbour", ("E10",), inject=on_rollout(reward_of_neighbour)),
-    Fault("ends-one-late", ("E13",), inject=on_rollout(late_ends)),
+    Fault("ends-one-late", ("E13", "R31"), inject=on_rollout(late_ends)),
     Fault("rollout-learned-twice", ("R16", "R02", "R17"), inject=learned_twice),
     Fault("weights-noise", ("R28",), inject=noisy_weights),
     Fault("updates-few", ("S12",), {"rollout_steps": 4096, "envs": 8}),

@@ -21,7 +21,7 @@ from surefoot.learn.optimizer import Optimizer, critic_of
 from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import GradientSteps
+from surefoot.learn.report_builder import GradientSteps, advantage_error
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
 from surefoot.nets.heads import at_temperature, discrete_heads
@@ -134,6 +134,7 @@ class Learner:
         with at_temperature(self.policy, knobs.temperature):
             # Advantages A_t and targets A_t + V(s_t) by GAE, before any weight changes.
             batch, moments = self.steps.prepare(rollout, valid)
+            mismatch = advantage_error(batch)
             if lag > 0:
                 moments["effective_sample_size"] = self.steps.sample_size(batch)
             prepared = time.perf_counter()
@@ -161,7 +162,11 @@ class Learner:
             policy_lag=lag,
             action_std=self.policy.action_std(),
             skipped_reason=done.nothing_learned,
-            stats={**rollout.stats, **({"stale_steps": float(stale)} if stale else {})},
+            stats={
+                **rollout.stats,
+                **({"stale_steps": float(stale)} if stale else {}),
+                **({"advantage_error": mismatch} if mismatch > 1e-3 else {}),
+            },
             seconds=seconds,
         )
 

@@ -19,6 +19,17 @@ from surefoot.data.rollout import Rollout
 from surefoot.learn.report import EpochReport
 
 
+def advantage_error(batch: Any) -> float:
+    """Return the largest |target - value - advantage| of a batch, as a share of its largest target and advantage.
+
+    A target is a value plus its advantage by definition; if not, one of them belongs to another step or was changed.
+    """
+    off, size = batch.target - batch.value - batch.advantage, abs(batch.target) + abs(batch.advantage)
+    if batch.valid is not None:
+        off, size = off[batch.valid], size[batch.valid]
+    return float(abs(off).max()) / max(float(size.max()), 1e-12) if len(off) else 0.0
+
+
 @dataclass(slots=True)
 class Tally:
     """One entry per gradient step. Tensors are read only by `table`, so that a GPU is not synchronised at every step."""

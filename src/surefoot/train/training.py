@@ -61,7 +61,7 @@ class Training:
         self.learner = self.make_learner()
         keep_large_blocks(self.policy)
         self.collector = self.make_collector()
-        self.diagnostics = Diagnostics(self.policy, self.world.action)
+        self.diagnostics = Diagnostics(self.policy, self.world.action, self.world.name)
         self.curiosity: Curiosity | None = None
         if spec.collect.curiosity != "none":
             self.curiosity = Curiosity(

@@ -48,6 +48,44 @@ def late_effect(history: MetricHistory, limits: Limits) -> Evidence:
 
 
 @sign
+def stale_observations(history: MetricHistory, limits: Limits) -> Evidence:
+    """Many observations are repeated exactly, and those that are new still show what the last actions did.
+
+    If not, they belong to another episode or environment, where they may be repeated too.
+    """
+    share, distinct = history.now("obs_repeat_share"), history.now("obs_distinct_share")
+    recent = history.now("action_effect_recent")
+    if not share > limits["repeated"] or not distinct > limits["distinct"] or recent < limits["effect"]:
+        return None
+    return {"obs_repeat_share": share, "obs_distinct_share": distinct}
+
+
+@sign
+def little_effect(history: MetricHistory, limits: Limits) -> Evidence:
+    """Actions explain little of the change that is not known without them, or next to nothing of the acceleration."""
+    effect, share = history.now("action_effect"), history.now("action_share")
+    late = history.now("action_effect_late")
+    if not (effect < limits["effect"] or share < limits["share"]) or late > limits["late"]:
+        return None
+    return {"action_effect": effect, "action_share": share}
+
+
+@sign
+def cut_off(history: MetricHistory, limits: Limits) -> Evidence:
+    """Nearly all episodes are truncated at one length, far below the environment's own limit, or after a few steps."""
+    terminated = sum(history.lengths.values())
+    if len(history.truncated_lengths) != 1 or history.ended_episodes < limits["episodes"] or history.thriving:
+        return None
+    length, own = float(next(iter(history.truncated_lengths))), history.now("time_limit")
+    if terminated > 0.5 * history.ended_episodes:
+        return None
+    # Without a known limit, a task of a few steps is one if returns are all the same.
+    short = length < limits["share"] * own or (math.isnan(own) and length <= limits["few"] and history.returns.varied)
+    known = {} if math.isnan(own) else {"time_limit": own}
+    return {"length": length, "episodes": float(history.ended_episodes), **known} if short else None
+
+
+@sign
 def reward_sign(history: MetricHistory, limits: Limits) -> Evidence:
     """The rewards of a well-known environment have the wrong sign: `signs` is {pattern of its id: 1 or -1}."""
     expected = next((s for pattern, s in limits["signs"].items() if fnmatchcase(history.env, pattern)), 0)
@@ -60,14 +98,9 @@ def reward_sign(history: MetricHistory, limits: Limits) -> Evidence:
 
 @sign
 def end_is_truncation(history: MetricHistory, limits: Limits) -> Evidence:
-    """Episodes end at many different lengths, but none by termination: a time limit would end them at the same length."""
+    """Episodes are truncated at many different lengths: a time limit would truncate them at the same length."""
     different = len(history.truncated_lengths)
-    if (
-        history.lengths
-        or history.ended_episodes < limits["episodes"]
-        or different < limits["lengths"]
-        or history.thriving
-    ):
+    if history.ended_episodes < limits["episodes"] or different < limits["lengths"] or history.thriving:
         return None
     return {"episodes": float(history.ended_episodes), "different_lengths": float(different)}
 

@@ -28,8 +28,25 @@ SAMPLED = (
     *("action_at_bound_share", "top_action_share"),
     *("weight_jump", "weight_norm", "weight_step", "frozen_share", "dormant_share", "rss_mb"),
     *("obs_constant_share", "obs_repeat_share", "obs_clock_share", "obs_saturated_share", "obs_distinct_share"),
-    *("obs_abs_max", "obs_explained", "obs_dropout_share", "action_effect", "action_effect_late", "stream_difference"),
-    *("reward_at_end_share", "reward_explained", "reward_lag", "reward_roughness", "end_explained"),
+    *("obs_abs_max", "obs_explained", "obs_dropout_share", "obs_rounded", "obs_noise", "reset_dependence"),
+    *("action_effect", "action_share", "action_effect_recent", "action_effect_late", "effect_by_episode"),
+    *(
+        "stream_difference",
+        "reward_at_end_share",
+        "reward_explained",
+        "reward_lag",
+        "reward_roughness",
+        "reward_cut_share",
+    ),
+    *(
+        "end_explained",
+        "end_random_share",
+        "valid_share",
+        "start_error",
+        "next_value_error",
+        "value_error",
+        "time_limit",
+    ),
 )
 # The returns of the first episodes stand for the untrained policy: few enough that it has hardly learned.
 BASELINE = 20

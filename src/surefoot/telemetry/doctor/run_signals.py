@@ -151,18 +151,21 @@ def bootstrap_zero(history: MetricHistory, limits: Limits) -> Evidence:
 
 @sign
 def obs_scale(history: MetricHistory, limits: Limits) -> Evidence:
-    """Observations are far from 0 or widely spread, and not normalised."""
-    if history.knob("normalize_obs"):
-        return None
+    """Observations are far from 0 or widely spread, and not normalised; up to `harmless` only if the run does not learn."""
     mean, std = history.now("obs_mean_max"), history.now("obs_std_max")
-    return {"obs_mean_max": mean, "obs_std_max": std} if max(mean, std) > limits["limit"] else None
+    size = max(mean, std)
+    if history.knob("normalize_obs") or not size > limits["limit"]:
+        return None
+    if history.thriving and size < limits.get("harmless", 0.0):
+        return None
+    return {"obs_mean_max": mean, "obs_std_max": std}
 
 
 @sign
 def obs_constant(history: MetricHistory, limits: Limits) -> Evidence:
-    """Observations hardly vary, in any of their numbers."""
+    """Observations hardly vary, in any of their numbers, and are not normalised."""
     std = history.now("obs_std_max")
-    return {"obs_std_max": std} if std < limits["limit"] else None
+    return {"obs_std_max": std} if std < limits["limit"] and not history.knob("normalize_obs") else None
 
 
 @sign

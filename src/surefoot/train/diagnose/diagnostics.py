@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from gymnasium.envs.registration import registry
 from torch import Tensor, nn
 
 from surefoot.data.rollout import Rollout
@@ -18,6 +19,7 @@ from surefoot.data.spaces import ActionSpace, Box
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
 from surefoot.train.diagnose.environment_tests import EnvironmentMonitor
+from surefoot.train.diagnose.rollout_checks import rollout_checks
 
 # These limits keep the measurements below 0.5 % of the training time: steps of a rollout that are examined, numbers of an
 # observation part up to which it is examined (images are scaled anyway), updates between two measurements, and parameters
@@ -32,7 +34,8 @@ DORMANT = 0.025
 class Diagnostics:
     """Measures rollouts, and how far each update moves the weights."""
 
-    def __init__(self, policy: Policy, action: ActionSpace) -> None:
+    def __init__(self, policy: Policy, action: ActionSpace, env: str = "") -> None:
+        """`env` is the id of the environment, if it has one."""
         self._parameters = [p for p in policy.parameters() if p.is_floating_point() and p.numel()]
         self._sizes = np.array([p.numel() for p in self._parameters], np.int64)
         self._offsets = np.cumsum(self._sizes) - self._sizes
@@ -45,6 +48,10 @@ class Diagnostics:
             self.bounds = low.ravel(), high.ravel()
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
+        known = registry.get(env)
+        self._limit = (
+            {} if known is None or known.max_episode_steps is None else {"time_limit": float(known.max_episode_steps)}
+        )
         self._environment = EnvironmentMonitor(tuple(self._choices), self.bounds)
 
     def examine(self, rollout: Rollout, updates: int) -> dict[str, float]:
@@ -68,6 +75,7 @@ class Diagnostics:
     def measure(self, rollout: Rollout) -> dict[str, float]:
         """Return stats of a rollout; call before the update whose step is to be measured."""
         stats = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
+        stats |= rollout_checks(rollout, self._policy) | self._limit
         if self._measured:
             device = self._parameters[0].device
             thin = {name: np.ascontiguousarray(_thinned(x)) for name, x in rollout.obs.items()}

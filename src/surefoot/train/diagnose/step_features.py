@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +43,10 @@ class Steps:
         if not parts:
             return None
         obs = np.concatenate([x.astype(np.float64) for x in parts], axis=2)
-        fields = (rollout.action, rollout.reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
+        # A rollout's rewards are scaled by one number, which changes from rollout to rollout; in float32, hence rounded.
+        reward = rollout.reward.astype(np.float64) * rollout.stats.get("return_std", 1.0)
+        reward = np.round(reward, 5 - math.floor(math.log10(max(1e-300, float(np.abs(reward).max())))))
+        fields = (rollout.action, reward, rollout.terminated, rollout.ended, rollout.valid, rollout.start)
         return cls(obs, *(x[:, :streams].copy() for x in (*fields, rollout.log_prob)))
 
     @classmethod
@@ -59,7 +63,7 @@ class StepFeatures:
     ) -> None:
         self.obs = obs = steps.obs
         self.reward, self.terminated = steps.reward.astype(np.float64), steps.terminated
-        self.ended = steps.ended | ~steps.valid
+        self.valid, self.ended = steps.valid, steps.ended | ~steps.valid
         self.follows = ~self.ended[:-1] & steps.valid[1:] & ~steps.start[1:]
         """[T - 1, n]: the next step belongs to the same episode."""
         most = sum(math.log(n) for n in choices)
@@ -69,11 +73,35 @@ class StepFeatures:
         self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
         most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
         self.z = (obs[..., most] - obs[..., most].mean(axis=(0, 1))) / spread[most]
+        self.continuous = not choices
         self.action = _action_columns(steps.action, choices, bounds)
         products = self.z[..., :PRODUCTS, None] * self.action[..., None, :]
         self.acted = np.concatenate([self.action, products.reshape(*self.action.shape[:2], -1)], axis=2)
         ones = np.ones((*self.z.shape[:2], 1))
         self.state = np.concatenate([ones, self.z, self.z**2], axis=2)
+
+    @property
+    def inner(self) -> np.ndarray:
+        """[T - 2, n]: the step before and the step after t + 1 belong to its episode."""
+        return self.follows[:-1] & self.follows[1:]
+
+    @property
+    def episode(self) -> np.ndarray:
+        """[T, n]: a number for each episode."""
+        cuts = np.concatenate([np.zeros((1, self.reward.shape[1]), np.int64), np.cumsum(~self.follows, axis=0)])
+        return cuts + np.arange(self.reward.shape[1]) * len(cuts)
+
+    def recent(self, rows: int) -> StepFeatures:
+        """Return the last steps, about `rows` of all streams together and at least 64 of each."""
+        steps, streams = self.reward.shape
+        count = max(64, rows // streams)
+        if steps <= count:
+            return self
+        last = copy.copy(self)
+        for name, x in vars(self).items():
+            if isinstance(x, np.ndarray) and x.ndim >= 2 and len(x) in (steps, steps - 1):
+                setattr(last, name, x[steps - count :])
+        return last
 
 
 def _action_columns(
@@ -92,13 +120,12 @@ def _action_columns(
     return np.concatenate([scaled, scaled**2], axis=2)
 
 
-def residuals(features: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the residual sum of squares of each target, and the number of parameters of the regression.
-
-    The features include a constant, so that targets may be centred.
-    """
-    gram, products, squares = _moments(features, targets)
-    return _unexplained(gram, products, squares, len(features)), features.shape[1]
+def fitted(features: np.ndarray, targets: np.ndarray, ridge: float = 1e-6) -> np.ndarray:
+    """Return the coefficients of a regression without centring, [columns, targets]."""
+    # By torch, as below.
+    rows, goals = torch.from_numpy(features), torch.from_numpy(targets)
+    system = rows.T @ rows + ridge * len(features) * torch.eye(features.shape[1], dtype=torch.float64)
+    return torch.linalg.solve_ex(system, rows.T @ goals).result.numpy()
 
 
 def explained(features: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -30,7 +30,10 @@ def with_header(records: Iterator[Record], *, env: str = "X-v0", **ppo: Any) -> 
     ("rule", "measured"),
     [
         ("E01", {"obs_constant_share": 1.0, "frozen_share": 0.3}),
-        ("E02", {"obs_repeat_share": 0.75, "obs_distinct_share": 0.25}),
+        (
+            "E02",
+            {"obs_repeat_share": 0.75, "obs_distinct_share": 0.25, "action_effect_recent": 0.5, "action_effect": 0.01},
+        ),
         ("E04", {"obs_clock_share": 0.2, "obs_mean_max": 5e4, "obs_std_max": 5e4}),
         ("E06", {"obs_saturated_share": 0.5, "obs_repeat_share": 0.6, "obs_distinct_share": 0.05}),
         ("E07", {"obs_explained": 0.02, "action_effect": 0.0, "action_effect_late": 0.0}),
@@ -39,7 +42,7 @@ def with_header(records: Iterator[Record], *, env: str = "X-v0", **ppo: Any) -> 
         ("E10", {"reward_explained": 0.02, "reward_roughness": 1.0}),
         ("E11", {"reward_lag": 5.0}),
         ("E12", {"reward_at_end_share": 1.0}),
-        ("E13", {"end_explained": 0.5}),
+        ("E13", {"end_explained": 0.5, "end_random_share": 0.8}),
         ("E17", {"obs_dropout_share": 0.5, "obs_explained": 0.2, "action_effect": 0.02, "action_effect_late": 0.0}),
         ("E18", {"stream_difference": 0.97, "obs_explained": 0.9, "action_effect": 0.02, "action_effect_late": 0.3}),
     ],

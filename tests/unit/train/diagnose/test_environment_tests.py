@@ -6,27 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from walks import N, T, walk
 
 from surefoot.data.rollout import Rollout
 from surefoot.train.diagnose.environment_tests import WINDOWS, EnvironmentMonitor, environment_stats
 from surefoot.train.diagnose.step_features import Steps
-
-T, N = 256, 8
-
-
-def walk(*, effect: float = 1.0, seed: int = 0) -> Steps:
-    """x' = 0.9 x + effect (2 a - 1) + noise, beside a second number that is noise; the action is a fair coin."""
-    rng = np.random.default_rng(seed)
-    obs, action = np.zeros((T, N, 2)), rng.integers(0, 2, (T, N))
-    ended, start, x = np.zeros((T, N), bool), np.zeros((T, N), bool), rng.normal(size=N)
-    fresh = np.ones(N, bool)
-    for t in range(T):
-        obs[t, :, 0], obs[t, :, 1], start[t] = x, rng.normal(size=N), fresh
-        ended[t] = fresh = np.abs(x) > 3.0
-        x = np.where(ended[t], rng.normal(size=N), 0.9 * x + effect * (2 * action[t] - 1) + 0.1 * rng.normal(size=N))
-    return Steps(
-        obs, action, obs[..., 0].copy(), ended, ended, np.ones((T, N), bool), start, np.full((T, N), np.log(0.5))
-    )
 
 
 def stats(steps: Steps) -> dict[str, float]:
@@ -131,14 +115,18 @@ def test_numbers_that_are_not_finite_are_left_to_their_own_rule():
     assert stats(steps) == {}
 
 
-def test_the_monitor_joins_rollouts_until_a_window_is_full():
+def test_the_monitor_tests_a_window_when_it_is_full_and_again_after_enough_episodes():
     steps, monitor = walk(), EnvironmentMonitor((2,))
-    results = [monitor.add(_rollout(steps, slice(32 * k, 32 * k + 32)), k) for k in range(8)]
-    assert [bool(result) for result in results] == [False] * 7 + [True]
-    assert results[-1]["action_effect"] > 0.9
-    # Between windows nothing is gathered.
-    assert 8 not in WINDOWS
-    assert monitor.add(_rollout(steps, slice(0, 256)), 8) == {}
+    # Nothing ends: the second test waits for the limit of the window.
+    never = np.zeros((T, N), bool)
+    steps = replace(steps, terminated=never, ended=never)
+    results = [monitor.add(_rollout(steps, slice(0, 256)), k) for k in range(10)]
+    assert [bool(result) for result in results] == [True, *[False] * 6, True, False, False]
+    # A window of episodes is complete at once; between windows nothing is gathered.
+    results = [monitor.add(_rollout(walk(), slice(32 * k, 32 * k + 32)), 40 + k) for k in range(9)]
+    assert [bool(result) for result in results] == [False] * 7 + [True, False]
+    assert results[7]["action_effect"] > 0.9
+    assert 48 not in WINDOWS
 
 
 def _rollout(steps: Steps, rows: slice) -> Rollout:

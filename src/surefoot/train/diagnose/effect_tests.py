@@ -1,0 +1,162 @@
+"""Statistical tests of actions: what observations owe to them, when, and whether that is the same everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.train.diagnose.observation_tests import FEWEST, ROWS
+from surefoot.train.diagnose.step_features import StepFeatures, explained, fitted, gained
+
+# Delays of effects that are tested, in steps.
+LAGS = (1, 2, 3, 4)
+# Steps back of actions that are tested together.
+RECENT = 8
+# Share of the variance of actions that observations may explain; above it, effects of the two cannot be separated.
+DETERMINED = 0.9
+# Steps of the comparison of episodes.
+GROUPED = 4 * ROWS
+
+
+def effect_stats(whole: StepFeatures) -> dict[str, float]:
+    """Return how well the next observation is explained, and what actions, now or some steps ago, contribute to it."""
+    rows = whole.recent(ROWS)
+    follows = rows.follows
+    if not len(rows.moving) or follows.sum() < FEWEST:
+        return {}
+    state, acted = rows.state[:-1][follows], rows.acted[:-1][follows]
+    after = rows.z[1:][follows]
+    stats = {"obs_explained": float(explained(np.concatenate([state, acted], axis=1), after).max())}
+    # With a single choice there are no columns.
+    if rows.decided or not acted.shape[1] or float(explained(state, rows.action[:-1][follows]).max()) > DETERMINED:
+        return stats
+    stats["stream_difference"] = _stream_difference(rows)
+    stats |= _own(rows) | _recent(rows) | _by_group(whole.recent(GROUPED))
+    late = [0.0]
+    for lag in LAGS:
+        pairs = steps_apart(follows, lag)
+        if pairs is None or pairs.sum() < FEWEST + 4 * (state.shape[1] + acted.shape[1]):
+            continue
+        earlier = rows.acted[: len(pairs)][pairs]
+        target = (rows.z[lag + 1 :] - rows.z[lag:-1])[pairs]
+        # The earlier observation too: its products with actions would otherwise stand for it.
+        known = (rows.state[lag:-1], rows.acted[lag:-1], rows.state[: len(pairs)])
+        base = np.concatenate([x[pairs] for x in known], axis=1)
+        late.append(float(gained(base, earlier, target).max()))
+    stats["action_effect_late"] = max(late)
+    return stats
+
+
+def _own(rows: StepFeatures) -> dict[str, float]:
+    """Return the part of the change that an action explains: of what is not known without it, and of the acceleration."""
+    inner = rows.inner
+    base, acted = _past(rows, inner), rows.acted[1:-1][inner]
+    if len(base) < FEWEST + 2 * (base.shape[1] + acted.shape[1]):
+        return {}
+    change = (rows.z[2:] - rows.z[1:-1])[inner]
+    # What changes anyway, as by gravity, changed much the same in the step before.
+    acceleration = change - (rows.z[1:-1] - rows.z[:-2])[inner]
+    gain = gained(base, acted, change)
+    left = 1.0 - explained(base, change)
+    share = gain * left * change.var(0) / np.maximum(acceleration.var(0), 1e-300)
+    return {"action_effect": float(gain.max()), "action_share": float(share.max())}
+
+
+def _past(rows: StepFeatures, inner: np.ndarray) -> np.ndarray:
+    """Return what is known before an action: the observation, and the step before, which shows how things move."""
+    known = (rows.state[1:-1], rows.z[:-2], rows.acted[:-2])
+    return np.concatenate([x[inner] for x in known], axis=1)
+
+
+def _recent(rows: StepFeatures) -> dict[str, float]:
+    """Return what the last actions of an episode explain together, in steps whose observation changed at all."""
+    action, follows = rows.action, rows.follows
+    columns, together = [action], np.ones(action.shape[:2], bool)
+    for _ in range(RECENT):
+        # An action before the episode began counts as none.
+        together = np.concatenate([np.zeros((1, together.shape[1]), bool), together[:-1] & follows])
+        shifted = np.concatenate([np.zeros_like(action[:1]), columns[-1][:-1]])
+        columns.append(np.where(together[..., None], shifted, 0.0))
+    change = rows.z[1:] - rows.z[:-1]
+    chosen = follows & (change != 0.0).any(axis=2)
+    actions = np.concatenate(columns, axis=2)[:-1][chosen]
+    if len(actions) < FEWEST + 2 * actions.shape[1]:
+        return {}
+    return {"action_effect_recent": float(gained(rows.state[:-1][chosen], actions, change[chosen]).max())}
+
+
+def _by_group(rows: StepFeatures) -> dict[str, float]:
+    """Return the share of the effect of actions that differs between episodes, and not just between streams.
+
+    The regression of one action on one change has the slope b_g in episode g. Their variance beyond that of chance, next
+    to the square of their mean, is the share (the variance component of random slopes).
+    """
+    inner = rows.inner
+    base = _past(rows, inner)
+    if len(base) < FEWEST + 4 * base.shape[1]:
+        return {}
+    action, change = rows.action[1:-1][inner], (rows.z[2:] - rows.z[1:-1])[inner]
+    action, change = action - base @ fitted(base, action), change - base @ fitted(base, change)
+    episode = np.unique(rows.episode[1:-1][inner], return_inverse=True)[1]
+    stream = np.broadcast_to(np.arange(inner.shape[1]), inner.shape)[inner]
+    by_episode, by_stream = (_slopes_differ(action, change, group) for group in (episode, stream))
+    return {"effect_by_episode": by_episode if by_stream < 0.5 * by_episode else 0.0}
+
+
+def _slopes_differ(action: np.ndarray, change: np.ndarray, group: np.ndarray) -> float:
+    """Return the share for the pair of action and change that slopes per group explain best; 0 if it may be chance."""
+    best, share, count = 0.3, 0.0, int(group.max()) + 1
+    for x in action.T:
+        weight = np.bincount(group, x * x, count)
+        used = weight > 1e-9 * max(float(weight.max()), 1e-300)
+        groups, total = int(used.sum()), float(weight.sum())
+        free = len(x) - groups
+        if groups < 4 or total < 1e-6 * len(x) or free < groups:
+            continue
+        for y in change.T:
+            slopes = np.bincount(group, x * y, count) / np.maximum(weight, 1e-300) * used
+            mean = float(x @ y) / total
+            noise = float(((y - slopes[group] * x) ** 2).sum()) / free
+            between = float(((slopes - mean) ** 2 * weight).sum())
+            varied = max(0.0, between - (groups - 1) * noise) / total
+            power = (mean * mean + varied) * total / max(float(y @ y), 1e-300)
+            if power > best:
+                # Three times what chance gives: the ratio of the two variances is near 1 with many groups.
+                certain = between > 3.0 * (groups - 1) * noise
+                best, share = power, varied / max(mean * mean + varied, 1e-300) if certain else 0.0
+    return share
+
+
+def _stream_difference(rows: StepFeatures) -> float:
+    """Return the share of the error of one model of all streams that a model per stream avoids, on steps not used for it.
+
+    0 if all streams follow the same rules, or if one model explains nearly everything.
+    """
+    features = np.concatenate([rows.state[:-1], rows.acted[:-1]], axis=2)
+    change, follows, wide = rows.z[1:] - rows.z[:-1], rows.follows, features.shape[2]
+    early = follows & (np.arange(len(follows)) < len(follows) // 2)[:, None]
+    late = follows & ~early
+    chosen = np.flatnonzero((early.sum(0) >= 2 * wide) & (late.sum(0) >= wide))
+    if len(chosen) < 2:
+        return 0.0
+    own = together = total = np.zeros(change.shape[2])
+    for train, test in ((early[:, chosen], late[:, chosen]), (late[:, chosen], early[:, chosen])):
+        x, y = features[:, chosen], change[:, chosen]
+        joint = fitted(x[train], y[train], ridge=1e-3)
+        for k in range(len(chosen)):
+            rows_, goals = x[test[:, k], k], y[test[:, k], k]
+            single = fitted(x[train[:, k], k], y[train[:, k], k], ridge=1e-3)
+            own = own + ((goals - rows_ @ single) ** 2).sum(0)
+            together = together + ((goals - rows_ @ joint) ** 2).sum(0)
+            total = total + (goals**2).sum(0)
+    gain = 1.0 - own / np.maximum(together, 1e-300)
+    return float(np.where(together > 0.05 * total, gain, 0.0).max())
+
+
+def steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
+    """[T - 1 - lag, n]: True where the steps t … t + lag + 1 belong to one episode."""
+    if len(follows) <= lag:
+        return None
+    together = follows[: len(follows) - lag].copy()
+    for k in range(1, lag + 1):
+        together &= follows[k : len(follows) - lag + k]
+    return together
