@@ -22,7 +22,7 @@ from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.constitution.pipeline import Pipeline, PipelineConfig
 from surefoot.lm.download import cache_root
 from surefoot.lm.policy.loading import Speech, load_backbone
-from surefoot.lm.rewards.rewards import distinct
+from surefoot.lm.rewards.fluency import distinct
 from surefoot.lm.sft import nll
 
 ASKED = {

@@ -21,9 +21,9 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.fluency import distinct
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
-from surefoot.lm.rewards.rewards import distinct
 from surefoot.lm.rewards.text_features import TextFeatures
 from surefoot.lm.rewards.text_reward import TextReward
 from surefoot.lm.sampling.sampler import generate

@@ -55,7 +55,8 @@ class Guards:
         self.limited = any(limit is not None for limit in config.limits.values())
         if self.limited and not held_out:
             raise ConfigError(
-                "nll_limit, repetition_limit and refusal_limit are measured on held-out prompts; pass --judge-prompts FILE"
+                "nll_limit, repetition_limit, refusal_limit and diversity_limit are measured on held-out prompts; pass "
+                "--judge-prompts FILE"
             )
         self.base: Fluency | None = None
         """Fluency of the reference's own responses to the held-out prompts."""
@@ -151,9 +152,11 @@ class Guards:
                 "eval_nll": now.nll,
                 "eval_repetition": now.repetition,
                 "eval_refusals": now.refusals,
+                "eval_diversity": now.diversity,
                 "eval_nll_drift": now.nll / max(base.nll, 1e-9),
                 "eval_repetition_drift": now.repetition - base.repetition,
                 "eval_refusals_drift": now.refusals - base.refusals,
+                "eval_diversity_loss": base.diversity - now.diversity,
             }
         if self.judged is not None:
             stats |= {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
