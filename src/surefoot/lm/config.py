@@ -107,7 +107,8 @@ class LMConfig(Config):
     )
     over_budget: str = knob(
         "stop",
-        "What happens beyond kl_budget: stop, or back (beta grows by half and the run continues).",
+        "What happens beyond kl_budget or a limit of fluency, after the last weights within are restored: stop, or back (beta "
+        "grows by half and the run continues; the third time ends it).",
         choice("stop", "back"),
     )
 
