@@ -182,4 +182,5 @@ class Training:
                 self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
+        """Close the environments."""
         self.world.close()

@@ -70,7 +70,7 @@ def _past(rows: StepFeatures, inner: np.ndarray) -> np.ndarray:
 def _recent(rows: StepFeatures) -> dict[str, float]:
     """Return what the last actions of an episode explain together, in steps whose observation changed at all."""
     action, follows = rows.action, rows.follows
-    columns, together = [action], np.ones(action.shape[:2], bool)
+    columns, together = [action], np.ones((len(action), action.shape[1]), bool)
     for _ in range(RECENT):
         # An action before the episode began counts as none.
         together = np.concatenate([np.zeros((1, together.shape[1]), bool), together[:-1] & follows])

@@ -139,7 +139,7 @@ def _resets(rows: StepFeatures) -> dict[str, float]:
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
     ended, starts = rows.ended & rows.valid, rows.valid
     for apart in (1, 2):
-        # Two apart: the step between is not valid, as environments have it that reset in a step of their own.
+        # Two apart: the step between is not valid, in environments that need a separate step for a reset.
         here = ended[:-apart] & starts[apart:]
         if apart == 2:
             here &= ~starts[1:-1]
