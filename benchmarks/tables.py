@@ -283,6 +283,21 @@ def doctor() -> str:
     return "\n".join([*rows, "", alarms, "", f"`{results['command']}`"])
 
 
+def doctor_strangers() -> str:
+    results = read("doctor_strangers.json")
+    if results is None:
+        return "not measured yet"
+    head = ("rules", "kinds", "runs", "harmful", "found", "named first", "named first with `--probe`", "healthy alarms")
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for day, name in (("at_first", "at first"), ("now", "now")):
+        row = results["totals"][day]
+        shares = (row[what] / row["harmful"] for what in ("found", "named_first", "named_first_with_probe"))
+        well = f"{row['healthy_errors']} errors, {row['healthy_warnings']} warnings in {row['healthy']} runs"
+        cells = (name, row["kinds"], row["runs"], row["harmful"], *(f"{share:.2f}" for share in shares), well)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join([*rows, "", f"`{results['command']}`"])
+
+
 def doctor_foreign() -> str:
     results = read("doctor_foreign.json")
     if results is None:
@@ -699,6 +714,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "doctor-faults": doctor_faults,
     "doctor-act": doctor_act,
     "doctor-foreign": doctor_foreign,
+    "doctor-strangers": doctor_strangers,
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,

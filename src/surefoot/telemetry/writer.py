@@ -135,8 +135,7 @@ class Recorder:
 
         Updates may come faster than lines. Do not change the arguments until then.
         """
-        self._queue.defer(report, args)
-        if self._queue.is_due(self._clock()):
+        if self._queue.defer(self._clock(), report, args):
             self._flush()
 
     def episode(

@@ -86,9 +86,11 @@ class UpdateQueue:
         self._catching_up = False
         self._written_at = self._due_at = -math.inf
 
-    def defer(self, report: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """Call `report(*args)`, which adds an update, before the next `take`."""
+    def defer(self, now: float, report: Callable[..., None], args: tuple[Any, ...]) -> bool:
+        """Call `report(*args)`, which adds an update, before the next `take`; return whether a line is due."""
         self._deferred.append((report, args))
+        # Not `is_due`: this runs after every update, and a call takes longer than the comparison.
+        return not self._written_at <= now < self._due_at
 
     def add(self, update: PendingUpdate) -> None:
         """Append one update to the next line."""

@@ -183,7 +183,7 @@ def test_deferred_updates_are_added_before_the_record_is_made() -> None:
         assert not queue.is_due(1.0)  # no line between two deferred updates
         queue.add(pending(7, 1.0))
 
-    queue.defer(report, ())
+    assert queue.defer(0.0, report, ())
     record = queue.take()
     assert record is not None
     assert record.updates == 7
