@@ -168,7 +168,7 @@ class LanguageModelStates:
             for row, i in enumerate(part):
                 batch[row, : len(ids[i])] = torch.tensor(ids[i])
                 mask[row, : len(ids[i])] = 1
-            made = self.model(
+            output = self.model(
                 input_ids=batch.to(self.device),
                 attention_mask=mask.to(self.device),
                 output_hidden_states=True,
@@ -179,7 +179,7 @@ class LanguageModelStates:
             of_text[:, 0] = (last == 0).long()
             of_text = of_text.unsqueeze(-1).float()
             for place, layer in enumerate(self.layers):
-                hidden = made.hidden_states[layer].float().cpu()
+                hidden = output.hidden_states[layer].float().cpu()
                 states[torch.tensor(part), 2 * place] = (hidden * of_text).sum(1) / of_text.sum(1)
                 states[torch.tensor(part), 2 * place + 1] = hidden[torch.arange(len(part)), last]
         return states
