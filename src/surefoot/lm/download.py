@@ -47,7 +47,7 @@ KNOWN = {
         "0.1.0",
         "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         "model.safetensors",
-        "all-MiniLM-L6-v2 (Apache-2.0), sentence vectors, for judges that PPO never sees",
+        "all-MiniLM-L6-v2 (Apache-2.0), sentence vectors, for judges, reward models and principles",
     ),
 }
 
