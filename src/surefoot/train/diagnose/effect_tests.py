@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.train.diagnose.observation_tests import FEWEST, ROWS
-from surefoot.train.diagnose.statistics import distinct_rows, median
+from surefoot.train.diagnose.statistics import median
 from surefoot.train.diagnose.step_features import StepFeatures, explained, fitted, gained
 
 # Delays of effects that are tested, in steps.
@@ -134,7 +134,7 @@ def _stream_difference(rows: StepFeatures) -> float:
     """
     features = np.concatenate([rows.state[:-1], rows.acted[:-1]], axis=2)
     # Symbols and flags: each stream is in other places, and only those are in its model.
-    numbers = [i for i in range(rows.z.shape[2]) if distinct_rows(rows.z[..., i].reshape(-1, 1)) > 2]
+    numbers = rows.numbers
     if not numbers:
         return 0.0
     change, follows, wide = (rows.z[1:] - rows.z[:-1])[..., numbers], rows.follows, features.shape[2]

@@ -137,7 +137,7 @@ def _noise(rows: StepFeatures) -> dict[str, float]:
         return {}
     features = np.concatenate([rows.state, rows.acted], axis=2)[:-1]
     # Flags and symbols jump.
-    numbers = [i for i in range(rows.z.shape[2]) if distinct_rows(rows.z[..., i].reshape(-1, 1)) > 2]
+    numbers = rows.numbers
     if not numbers:
         return {}
     change = (rows.z[1:] - rows.z[:-1])[..., numbers]
