@@ -67,7 +67,8 @@ def stale_observations(history: MetricHistory, limits: Limits) -> Evidence:
     """
     share, distinct = history.now("obs_repeat_share"), history.now("obs_distinct_share")
     recent = history.now("action_effect_recent")
-    if share > limits["always"] and history.longest > 1:
+    # Also if nothing is new: only episodes of one step have nothing to show.
+    if share > limits["always"] and history.longest != 1:
         return {"obs_repeat_share": share, "obs_distinct_share": distinct}
     if not share > limits["repeated"] or not distinct > limits["distinct"] or recent < limits["effect"]:
         return None
@@ -88,6 +89,8 @@ def little_effect(history: MetricHistory, limits: Limits) -> Evidence:
         return None
     effect, share = history.now("action_effect"), history.now("action_share")
     late = history.now("action_effect_late")
+    if history.thriving:
+        return None  # what learns has an effect
     # A late effect has its own rule.
     none = effect < limits["effect"] and not late > limits["late"]
     if not none and not (share < limits["share"] and effect >= limits["effect"]):

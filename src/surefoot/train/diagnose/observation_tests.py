@@ -141,9 +141,7 @@ def _noise(rows: StepFeatures) -> dict[str, float]:
         return {}
     features = np.concatenate([rows.state, rows.acted], axis=2)[:-1]
     # Flags and symbols jump.
-    columns = [rows.z[..., i].reshape(-1, 1) for i in range(rows.z.shape[2])]
-    # The first steps tell in nearly all cases; counting all takes longer.
-    numbers = [i for i, x in enumerate(columns) if distinct_rows(x[:64]) > 2 or distinct_rows(x) > 2]
+    numbers = rows.numbers
     if not numbers:
         return {}
     change = (rows.z[1:] - rows.z[:-1])[..., numbers]

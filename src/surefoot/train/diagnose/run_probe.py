@@ -91,7 +91,7 @@ def _actions(stats: dict[str, float]) -> list[ProbeAnswer]:
     if "branch_effect" in stats:
         share, lag = stats["branch_effect"], stats.get("branch_lag", 0.0)
         answer = "no" if share < 0.05 else f"only {lag:.0f} steps later" if lag >= 1.0 else "yes"
-        if answer == "yes" and stats["branch_size"] < 0.03:
+        if answer == "yes" and stats.get("branch_size", 1.0) < 0.03:
             answer = f"hardly; by {stats['branch_size']:.1%} of what changes per step"
         names = [name for name in ("branch_effect", "branch_lag", "branch_size", "branch_leak") if name in stats]
         return [ProbeAnswer(question=question, answer=answer, evidence={name: stats[name] for name in names})]

@@ -91,6 +91,13 @@ class StepFeatures:
         cuts = np.concatenate([np.zeros((1, self.reward.shape[1]), np.int64), np.cumsum(~self.follows, axis=0)])
         return cuts + np.arange(self.reward.shape[1]) * len(cuts)
 
+    @property
+    def numbers(self) -> list[int]:
+        """Columns of `z` that have more than two values: neither flags nor parts of symbols."""
+        columns = self.z.reshape(-1, self.z.shape[2])
+        others = columns != columns[0]
+        return [i for i, column in enumerate(columns.T) if others[:, i].any() and np.ptp(column[others[:, i]]) > 0.0]
+
     def recent(self, rows: int) -> StepFeatures:
         """Return the last steps, about `rows` of all streams together and at least 64 of each."""
         steps, streams = self.reward.shape
