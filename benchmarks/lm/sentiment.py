@@ -34,7 +34,7 @@ ASK = "Write one sentence of a film review. It begins with: {}"
 
 
 # Beyond a limit the run goes back and continues with a larger beta; answers that become alike are a limit too.
-BACK: dict[str, Any] = {"over_budget": "back", "diversity_limit": 0.12, "judge_every": 3, "judge_patience": 4}
+BACK: dict[str, Any] = {"over_budget": "back", "diversity_limit": 0.12}
 
 
 def own_words(ask: str, text: str) -> list[str]:
@@ -49,8 +49,8 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
     train, guarded = train[:80], train[80:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=4,
-        judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
+        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency,
+        judge_every=3 if back else 4, judge_patience=4 if back else 3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
         **(BACK if back else {}),
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
