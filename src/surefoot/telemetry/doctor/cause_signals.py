@@ -89,8 +89,6 @@ def little_effect(history: MetricHistory, limits: Limits) -> Evidence:
         return None
     effect, share = history.now("action_effect"), history.now("action_share")
     late = history.now("action_effect_late")
-    if history.thriving:
-        return None  # what learns has an effect
     # A late effect has its own rule.
     none = effect < limits["effect"] and not late > limits["late"]
     if not none and not (share < limits["share"] and effect >= limits["effect"]):

@@ -74,7 +74,7 @@ def _recent(rows: StepFeatures) -> dict[str, float]:
     columns, together = [action], np.ones((len(action), action.shape[1]), bool)
     for _ in range(RECENT):
         # An action before the episode began counts as none.
-        together = np.concatenate([np.zeros((1, together.shape[1]), bool), together[:-1] & follows])
+        together = np.concatenate([np.zeros((1, action.shape[1]), bool), together[:-1] & follows])
         shifted = np.concatenate([np.zeros_like(action[:1]), columns[-1][:-1]])
         columns.append(np.where(together[..., None], shifted, 0.0))
     change = rows.z[1:] - rows.z[:-1]
