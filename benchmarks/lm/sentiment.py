@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--reward minilm] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 13 14 15] [--steps 18] [--fluency 0.04] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -21,9 +21,9 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.fluency import distinct
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
-from surefoot.lm.rewards.rewards import distinct
 from surefoot.lm.rewards.text_features import TextFeatures
 from surefoot.lm.rewards.text_reward import TextReward
 from surefoot.lm.sampling.sampler import generate
@@ -45,8 +45,9 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
     train, guarded = train[:80], train[80:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=4,
-        judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
+        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=3,
+        judge_patience=4, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, diversity_limit=0.12, kl_budget=20.0,
+        over_budget="back", seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
     speech = Speech(tokenizer, backbone.model)
@@ -123,17 +124,19 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
-    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15])
+    parser.add_argument("--steps", type=int, default=18)
     parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
-    parser.add_argument("--beta", type=float, default=0.025)
+    parser.add_argument("--fluency", type=float, default=0.04, help="weight of the reference's log-prob in the score")
+    parser.add_argument("--beta", type=float, default=0.03)
     parser.add_argument("--reward", choices=("head", "minilm"), default="minilm", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in args.seeds:
-        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + ("" if args.reward == "head" else " minilm")
+        key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + (
+            "" if args.reward == "head" else f" minilm {args.beta:g} back"
+        )
         made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward))
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]

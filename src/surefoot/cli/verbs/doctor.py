@@ -179,7 +179,7 @@ def _is_record(path: Path) -> bool:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(64).lstrip(b"\xef\xbb\xbf \r\n")
     except (OSError, EOFError):
-        return True  # the reader says what is wrong with it
+        return True  # the reader reports what is wrong with it
     return head[:1] in (b"", b"{")
 
 

@@ -48,7 +48,7 @@ class PPOArgs:
     judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
     """Like --reward, for validation on --judge-prompts only. The run stops when its scores get worse."""
     judge_prompts: Path | None = None
-    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
+    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, …)."""
     set: Settings = ()
     """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable.
     device=cpu, cuda or auto, which uses a GPU if there is one."""
