@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.train.diagnose.observation_tests import FEWEST, ROWS
+from surefoot.train.diagnose.statistics import median
 from surefoot.train.diagnose.step_features import StepFeatures, explained, fitted, gained
 
 # Delays of effects that are tested, in steps.
@@ -96,7 +97,7 @@ def _by_group(rows: StepFeatures) -> dict[str, float]:
         return {}
     action, change = rows.action[1:-1][inner], (rows.z[2:] - rows.z[1:-1])[inner]
     action, change = action - base @ fitted(base, action), change - base @ fitted(base, change)
-    episode = np.unique(rows.episode[1:-1][inner], return_inverse=True)[1]
+    _, episode = np.unique(rows.episode[1:-1][inner], return_inverse=True)
     stream = np.broadcast_to(np.arange(inner.shape[1]), inner.shape)[inner]
     by_episode, by_stream = (_slopes_differ(action, change, group) for group in (episode, stream))
     return {"effect_by_episode": by_episode if by_stream < 0.5 * by_episode else 0.0}
@@ -132,24 +133,30 @@ def _stream_difference(rows: StepFeatures) -> float:
     0 if all streams follow the same rules, or if one model explains nearly everything.
     """
     features = np.concatenate([rows.state[:-1], rows.acted[:-1]], axis=2)
-    change, follows, wide = rows.z[1:] - rows.z[:-1], rows.follows, features.shape[2]
+    # Symbols and flags: each stream is in other places, and only those are in its model.
+    numbers = rows.numbers
+    if not numbers:
+        return 0.0
+    change, follows, wide = (rows.z[1:] - rows.z[:-1])[..., numbers], rows.follows, features.shape[2]
     early = follows & (np.arange(len(follows)) < len(follows) // 2)[:, None]
     late = follows & ~early
     chosen = np.flatnonzero((early.sum(0) >= 2 * wide) & (late.sum(0) >= wide))
     if len(chosen) < 2:
         return 0.0
-    own = together = total = np.zeros(change.shape[2])
+    # [streams, components]: squared errors of a model per stream, of one model, and of none.
+    own, together, total = (np.zeros((len(chosen), change.shape[2])) for _ in range(3))
     for train, test in ((early[:, chosen], late[:, chosen]), (late[:, chosen], early[:, chosen])):
         x, y = features[:, chosen], change[:, chosen]
         joint = fitted(x[train], y[train], ridge=1e-3)
         for k in range(len(chosen)):
             rows_, goals = x[test[:, k], k], y[test[:, k], k]
             single = fitted(x[train[:, k], k], y[train[:, k], k], ridge=1e-3)
-            own = own + ((goals - rows_ @ single) ** 2).sum(0)
-            together = together + ((goals - rows_ @ joint) ** 2).sum(0)
-            total = total + (goals**2).sum(0)
-    gain = 1.0 - own / np.maximum(together, 1e-300)
-    return float(np.where(together > 0.05 * total, gain, 0.0).max())
+            own[k] += ((goals - rows_ @ single) ** 2).sum(0)
+            together[k] += ((goals - rows_ @ joint) ** 2).sum(0)
+            total[k] += (goals**2).sum(0)
+    gain = np.where(together > 0.05 * total, 1.0 - own / np.maximum(together, 1e-300), 0.0)
+    # Half of the streams must show it: in a single one, steps that no model fits decide.
+    return max(median(column) for column in gain.T)
 
 
 def steps_apart(follows: np.ndarray, lag: int) -> np.ndarray | None:
