@@ -32,7 +32,7 @@ class PipelineConfig:
     responses: int = 4
     """Responses per prompt that are compared with each other."""
     judge: str | None = None
-    """What judges principles: classifier (a sentence encoder fitted to labelled answers); rules (signs); [MODEL@]URL of an
+    """What judges principles: classifier (fitted to labelled answers); rules (signs); [MODEL@]URL of an
     OpenAI-compatible server; or model, which compares two answers in both orders by log-prob and leaves the rest to the rules.
     None: classifier if the principles are the shipped ones or `labelled` is set, else rules."""
     encoder: str | None = None

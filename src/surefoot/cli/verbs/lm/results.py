@@ -165,7 +165,7 @@ class ConstitutionArgs:
     """Run only this stage, such as revise; repeatable."""
     principles: Path | None = None
     """YAML file of principles for check and show (default: the shipped ones); `rules` checks by the signs of the shipped
-    ones, without a sentence encoder."""
+    ones, without a classifier."""
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
