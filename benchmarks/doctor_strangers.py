@@ -42,6 +42,9 @@ from workloads.run_faults import Fault
 
 OUT = Path(__file__).resolve().parent / "results/doctor_strangers.json"
 EPISODES = 10
+# Rules that did not exist when RIGHT was written, where title and causes say the same as the sentence of the kind. Added
+# after their results had been seen; what is counted with them is counted apart.
+RIGHT_LATER = {"as-bytes": ("E20",), "short-limit": ("E15",), "reset-keeps-state": ("E22",), "other-order": ("R29",)}
 Case = tuple[Kind | None, Task, int]
 
 
@@ -115,8 +118,10 @@ def is_harmful(key: str, known: dict[str, dict[str, Any]]) -> bool:
     return (known[key]["score"] - begin) / (end - begin) < 0.8
 
 
-def named(key: str, primary: str | None) -> bool:
-    return primary in RIGHT[key.split()[0]]
+def named(key: str, primary: str | None, *, later: bool = False) -> bool:
+    """Return whether the finding to begin with is right; `later` counts rules that came after the list was written."""
+    kind = key.split()[0]
+    return primary in RIGHT[kind] or (later and primary in RIGHT_LATER.get(kind, ()))
 
 
 def looks(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -133,13 +138,16 @@ def summary(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
     result: dict[str, dict[str, float]] = {}
     for day in ("at_first", "now"):
         rows = {key: row[day] for key, row in harmful.items()}
+        probed_rows = {key: row.get("probe", row)["primary"] for key, row in rows.items()}
         result[day] = {
             "kinds": len({key.split()[0] for key in rows}),
             "runs": len(sick),
             "harmful": len(rows),
             "found": sum(alarmed(row) for row in rows.values()),
             "named_first": sum(named(key, row["primary"]) for key, row in rows.items()),
-            "named_first_with_probe": sum(named(key, row.get("probe", row)["primary"]) for key, row in rows.items()),
+            "named_first_with_probe": sum(named(key, primary) for key, primary in probed_rows.items()),
+            "named_first_later": sum(named(key, row["primary"], later=True) for key, row in rows.items()),
+            "named_first_later_with_probe": sum(named(key, x, later=True) for key, x in probed_rows.items()),
             "healthy": len(well),
             "healthy_errors": sum(alarmed(row[day], 2) for row in well),
             "healthy_warnings": sum(alarmed(row[day]) for row in well),

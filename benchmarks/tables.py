@@ -258,6 +258,34 @@ def _workers() -> Row | None:
     )
 
 
+def record() -> str:
+    results = read("record.json")
+    if results is None:
+        return "not measured yet"
+    measured, bars = results["measured"], results["bars"]
+    load = f", load {results['load']:.0f}" if "load" in results else ""
+
+    def verdict(name: str, *, at_least: bool = False) -> str:
+        met = measured[name] >= bars[name] if at_least else measured[name] <= bars[name]
+        return "met" if met else "not met"
+
+    rows = [
+        "| | measured | bar | |",
+        "|---" * 4 + "|",
+        f"| writing, share of the fastest run (CartPole-v1, {measured['updates_per_second']:.0f} updates per second) | "
+        f"{measured['writer_share']:.2%} | ≤ {bars['writer_share']:.1%} | {verdict('writer_share')} |",
+        *(
+            f"| the same, {env} | {measured[f'writer_share in {env}']:.2%} | | |"
+            for env in ("HalfCheetah-v5", "Acrobot-v1")
+        ),
+        f"| lines validated per CPU-second | {measured['records_per_second']:,.0f} | "
+        f"≥ {bars['records_per_second']:,.0f} | {verdict('records_per_second', at_least=True)} |",
+        f"| from a line to its alert | {measured['reaction_seconds']:.2f} s | ≤ {bars['reaction_seconds']:g} s | "
+        f"{verdict('reaction_seconds')} |",
+    ]
+    return "\n".join([*rows, "", f"`{results['command']}`, {results['cores']} cores{load}"])
+
+
 def doctor() -> str:
     results = read("doctor.json")
     if results is None:
@@ -281,6 +309,25 @@ def doctor() -> str:
         f"{well['warnings_with_probe']}."
     )
     return "\n".join([*rows, "", alarms, "", f"`{results['command']}`"])
+
+
+def doctor_strangers() -> str:
+    results = read("doctor_strangers.json")
+    if results is None:
+        return "not measured yet"
+    head = (
+        *("rules", "kinds", "runs", "harmful", "found", "named first", "with `--probe`"),
+        *("counting later rules", "with `--probe`", "healthy runs", "errors", "warnings"),
+    )
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    names = ("named_first", "named_first_with_probe", "named_first_later", "named_first_later_with_probe")
+    for day, name in (("at_first", "at first"), ("now", "now")):
+        row = results["totals"][day]
+        shares = [f"{row[what] / row['harmful']:.2f}" for what in ("found", *names)]
+        healthy = (row["healthy"], row["healthy_errors"], row["healthy_warnings"])
+        cells = (name, row["kinds"], row["runs"], row["harmful"], *shares, *healthy)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join([*rows, "", f"`{results['command']}`"])
 
 
 def doctor_foreign() -> str:
@@ -695,10 +742,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "sb3-curves-table": sb3_curves,
     "zoo-table": zoo_entries,
     "resume-table": survival,
+    "record-table": record,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
     "doctor-act": doctor_act,
     "doctor-foreign": doctor_foreign,
+    "doctor-strangers": doctor_strangers,
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,

@@ -22,7 +22,7 @@ from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.constitution.pipeline import Pipeline, PipelineConfig
 from surefoot.lm.download import cache_root
 from surefoot.lm.policy.loading import Speech, load_backbone
-from surefoot.lm.rewards.rewards import distinct
+from surefoot.lm.rewards.fluency import distinct
 from surefoot.lm.sft import nll
 
 ASKED = {
@@ -127,8 +127,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--algorithm", choices=("dpo", "ppo"), default="dpo")
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--lr", type=float, default=5e-4)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_constitution", fresh=args.fresh), []

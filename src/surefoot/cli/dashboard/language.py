@@ -39,6 +39,7 @@ LIMITS = (
     ("eval_nll_drift", "nll_limit", "reference NLL"),
     ("eval_repetition_drift", "repetition_limit", "repetition"),
     ("eval_refusals_drift", "refusal_limit", "refusals"),
+    ("eval_diversity_loss", "diversity_limit", "alike"),
 )
 SIDE = 50
 """Width of the right column of a wide terminal."""

@@ -1,4 +1,4 @@
-"""Judges principles with a sentence encoder that is fitted to labelled answers."""
+"""Judges principles with a sentence encoder and a small language model, by a fit to labelled answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ from surefoot.errors import DataError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 from surefoot.lm.constitution.principles import Principle
 from surefoot.lm.download import KNOWN, cache_root
-from surefoot.lm.rewards.text_features import BUCKETS, Features, FeatureScale, TextFeatures, bags_of_words
+from surefoot.lm.rewards.text_features import (
+    BUCKETS,
+    Features,
+    FeatureScale,
+    LanguageModelStates,
+    TextFeatures,
+    bags_of_words,
+)
 
 FOLDS = 6
 # Part of the name of a fit in the cache: raise it when other code would fit other weights.
-FIT_VERSION = 1
+FIT_VERSION = 2
 # The precision that the threshold of a principle is chosen for, on build answers that were held out.
 PRECISION = 0.93
 # L2 penalties: of the classifiers, and of the few weights that combine their scores.
@@ -68,7 +75,7 @@ def read_labelled(part: str, path: Path | str | None = None) -> list[LabelledAns
 
 
 class PrincipleClassifier:
-    """Whether an answer breaks a principle: by kernel classifiers on states of a sentence encoder and on words.
+    """Whether an answer breaks a principle: by kernel classifiers on states of two models and on words.
 
     One classifier looks for any breach and one per principle for its own; a second, small regression per principle combines
     their scores into a probability. It is fitted to scores of answers that were held out, and so is its threshold. Use it as
@@ -78,15 +85,29 @@ class PrincipleClassifier:
     Args:
         labelled: YAML file of labelled answers; None: the shipped ones, for the four shipped principles.
         model: The sentence encoder.
+        language_model: A causal language model whose states are used too; None: the encoder alone, which finds fewer untruths.
     """
 
-    def __init__(self, labelled: Path | str | None = None, *, model: str | Path = "minilm") -> None:
+    def __init__(
+        self,
+        labelled: Path | str | None = None,
+        *,
+        model: str | Path = "minilm",
+        language_model: str | Path | None = "smollm2",
+    ) -> None:
         answers = read_labelled("build", labelled)
         self.names = sorted({answer.breaks for answer in answers if answer.breaks is not None})
         self.features = TextFeatures(model)
-        # Fitting takes half a minute. A packaged encoder is known by its name, a folder may change.
-        key = sha256(f"{FIT_VERSION} {PRECISION} {model} {answers}".encode()).hexdigest()[:16]
-        file = cache_root() / "classifiers" / f"{key}.safetensors" if model in KNOWN else None
+        self.language_states = LanguageModelStates(language_model) if language_model is not None else None
+        encoder_layers, hidden_size = len(self.features.layers) + 1, int(self.features.encoder.config.hidden_size)
+        # Of the encoder the mean and the highest states, of the language model the mean and the last one.
+        self._widths = [2 * encoder_layers * hidden_size]
+        if self.language_states is not None:
+            self._widths.append(2 * len(self.language_states.layers) * self.language_states.hidden_size)
+        # Fitting takes minutes. A packaged model is known by its name, a folder may change.
+        key = sha256(f"{FIT_VERSION} {PRECISION} {model} {language_model} {answers}".encode()).hexdigest()[:16]
+        packaged = model in KNOWN and (language_model is None or language_model in KNOWN)
+        file = cache_root() / "classifiers" / f"{key}.safetensors" if packaged else None
         fitted = load_file(file) if file is not None and file.is_file() else self._fit(answers)
         if file is not None and not file.is_file():
             # An unwritable cache costs time at the next start and nothing else.
@@ -103,10 +124,10 @@ class PrincipleClassifier:
         features = self._features([answer.answer for answer in answers])
         scale = FeatureScale.fit(features, 0)
         dense, words, weights = scale.apply(features)
-        support = torch.nn.functional.normalize(dense)
+        support = self._unit(dense)
         used, place = words.unique(return_inverse=True)
         bags = torch.zeros(len(words), len(used)).scatter_add_(1, place, weights)
-        x, basis = _coordinates(_similarity(support, support) + bags @ bags.T)
+        x, basis = _coordinates(self._similarity(support, support) + bags @ bags.T)
         kind = torch.tensor([self.names.index(answer.breaks) if answer.breaks else -1 for answer in answers])
         fine, own = kind < 0, kind.unsqueeze(1) == torch.arange(len(self.names))
         breaks = torch.cat([~fine.unsqueeze(1), own], 1).float()
@@ -139,11 +160,24 @@ class PrincipleClassifier:
 
     @torch.no_grad()
     def _features(self, texts: Sequence[str]) -> Features:
-        return Features(self.features.states(texts, peaks=True).flatten(1), *bags_of_words(texts))
+        parts = [self.features.states(texts, peaks=True).flatten(1)]
+        if self.language_states is not None:
+            parts.append(self.language_states(texts).flatten(1))
+        return Features(torch.cat(parts, 1), *bags_of_words(texts))
+
+    def _unit(self, dense: Tensor) -> Tensor:
+        """Return the states with norm 1 for each model."""
+        return torch.cat([torch.nn.functional.normalize(part) for part in dense.split(self._widths, 1)], 1)
+
+    def _similarity(self, dense: Tensor, support: Tensor) -> Tensor:
+        """Return the sum over the models of a Gaussian kernel of unit vectors, 2 exp(-|a - b|² / 2), as [n, m]."""
+        # Unrelated answers are about √2 apart. The factor weighs it against words; both by cross-validation on the build part.
+        parts = zip(dense.split(self._widths, 1), support.split(self._widths, 1), strict=True)
+        return torch.stack([2.0 * torch.exp(a @ b.T - 1.0) for a, b in parts]).sum(0)
 
     def _scores(self, texts: Sequence[str]) -> Tensor:
         dense, words, weights = self.scale.apply(self._features(texts))
-        scores = _similarity(torch.nn.functional.normalize(dense), self.support) @ self.dual + self.offset
+        scores = self._similarity(self._unit(dense), self.support) @ self.dual + self.offset
         scores = scores + (self.words[words] * weights.unsqueeze(2)).sum(1)
         return _apply(self.combine, scores)
 
@@ -181,12 +215,6 @@ def measure(classifier: PrincipleClassifier, answers: Sequence[LabelledAnswer]) 
             "breaches": float(breaks.sum()),
         }
     return results
-
-
-def _similarity(dense: Tensor, support: Tensor) -> Tensor:
-    """Return a Gaussian kernel of unit vectors [n, D] and [m, D], 2 exp(-|a - b|² / 2), as [n, m]."""
-    # Unrelated answers are about √2 apart. The factor weighs it against words; both by cross-validation on the build part.
-    return 2.0 * torch.exp(dense @ support.T - 1.0)
 
 
 def _coordinates(kernel: Tensor) -> tuple[Tensor, Tensor]:

@@ -128,7 +128,7 @@ class Pipeline:
         """Return the settings of the PPO or DPO stage."""
         config = self.config
         plain = LMConfig(
-            algorithm=config.algorithm, steps=config.ppo_steps, max_new_tokens=config.tokens, seed=config.seed
+            algorithm=config.algorithm, steps=config.stage_steps, max_new_tokens=config.tokens, seed=config.seed
         )
         return plain.replace(**config.ppo)
 
@@ -241,7 +241,7 @@ class Pipeline:
     def _settings(self) -> tuple[LMConfig, dict[str, Any]]:
         """Return the settings of the PPO or DPO stage, and those of its learner and its guards."""
         config = self._ppo_config()
-        learner = config.ppo(None, **{"lr": self.config.ppo_lr, **self.config.learner})
+        learner = config.ppo(None, **{"lr": self.config.stage_lr, **self.config.learner})
         # Held-out prompts are for the evaluation only.
         guarded = self.prompts[:GUARD_PROMPTS] if any(x is not None for x in config.limits.values()) else []
         return config, {"ppo": learner, "judge_prompts": guarded}

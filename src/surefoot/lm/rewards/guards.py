@@ -17,11 +17,12 @@ from surefoot.lm.rewards.rewards import RewardInputs, as_rewards
 
 Evaluate = Callable[[bool], tuple[RewardInputs, Fluency]]
 """(by the reference) → (responses to the held-out prompts, their fluency)."""
-# Rollouts in a row beyond the budget after which `over_budget=back` ends the run too: β has grown by 1.5² by then.
+# Rollouts in a row beyond the budget, or evaluations beyond a limit of fluency, after which `over_budget=back` ends the run
+# too: β has grown by 1.5² by then.
 PATIENCE = 3
 
 
-_SAVED = ("best_step", "looks_since", "over", "score_then", "within", "best", "fluent")
+_SAVED = ("best_step", "looks_since", "over", "score_then", "within", "best", "fluent", "over_limits")
 
 
 class HasBeta(Protocol):
@@ -55,13 +56,16 @@ class Guards:
         self.limited = any(limit is not None for limit in config.limits.values())
         if self.limited and not held_out:
             raise ConfigError(
-                "nll_limit, repetition_limit and refusal_limit are measured on held-out prompts; pass --judge-prompts FILE"
+                "nll_limit, repetition_limit, refusal_limit and diversity_limit are measured on held-out prompts; pass "
+                "--judge-prompts FILE"
             )
         self.base: Fluency | None = None
         """Fluency of the reference's own responses to the held-out prompts."""
         self.fluency: Fluency | None = None
         self.fluent: dict[str, Tensor] | None = None
         """The last weights within the limits of fluency."""
+        self.over_limits = 0
+        """Evaluations so far that were beyond a limit of fluency."""
         self.score_then = 0.0
         """The reward's score when the judge's was best."""
         self.gamed = 0.0
@@ -93,8 +97,13 @@ class Guards:
         price.beta *= 1.5
         return None, [f"{message}, and beta is {price.beta:.3g}"]
 
-    def after_update(self, step: int, score: float, evaluate: Evaluate) -> tuple[str | None, list[str]]:
-        """Evaluate every `judge_every` steps on the held-out prompts; restore better weights and end the run if necessary."""
+    def after_update(
+        self, step: int, score: float, evaluate: Evaluate, price: HasBeta | None = None
+    ) -> tuple[str | None, list[str]]:
+        """Evaluate every `judge_every` steps on the held-out prompts; restore better weights and end the run if necessary.
+
+        With `price` and over_budget=back the run continues beyond a limit of fluency, with a larger weight of the KL.
+        """
         self.improved, self.judged, self.gamed, self.fluency = False, None, 0.0, None
         # At the first and the last step too: the first is the baseline of the judge.
         last = step >= self.config.steps
@@ -113,7 +122,18 @@ class Guards:
             self.policy.load_state_dict(restored)
         outcome = "restored the last weights within the limits" if restored is not None else "no weights were within it"
         message = f"{beyond}; {outcome}"
-        return message, [message]
+        self.over_limits += 1
+        if (
+            self.config.over_budget == "stop"
+            or price is None
+            or restored is None
+            or self.over_limits >= PATIENCE
+            or last
+        ):
+            return message, [message]
+        # With the same price the restored weights would take the same way again.
+        price.beta *= 1.5
+        return None, [f"{message}, and beta is {price.beta:.3g}"]
 
     def _judge(self, inputs: RewardInputs, step: int, score: float) -> tuple[str | None, list[str]]:
         """Let the judge score; after `judge_patience` evaluations without progress restore the best weights and end."""
@@ -151,9 +171,11 @@ class Guards:
                 "eval_nll": now.nll,
                 "eval_repetition": now.repetition,
                 "eval_refusals": now.refusals,
+                "eval_diversity": now.diversity,
                 "eval_nll_drift": now.nll / max(base.nll, 1e-9),
                 "eval_repetition_drift": now.repetition - base.repetition,
                 "eval_refusals_drift": now.refusals - base.refusals,
+                "eval_diversity_loss": base.diversity - now.diversity,
             }
         if self.judged is not None:
             stats |= {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
@@ -172,8 +194,9 @@ class Guards:
         """Restore what `state` returned."""
         self.best_score = float(state["best_score"])
         for name in _SAVED:
-            # Checkpoints of earlier versions have no `fluent`.
+            # Checkpoints of earlier versions have no `fluent` and no `over_limits`.
             setattr(self, name, state.get(name))
+        self.over_limits = self.over_limits or 0
         self.within, self.best, self.fluent = (_tensors(state.get(name)) for name in ("within", "best", "fluent"))
         self.base = Fluency(**state["base"]) if state.get("base") is not None else None
 

@@ -216,12 +216,6 @@ def repetition(tokens: Sequence[int]) -> float:
     return 1.0 - len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
-def distinct(responses: Sequence[Sequence[Any]], n: int = 2) -> float:
-    """Return distinct n-grams over all n-grams of all responses; it falls when responses become alike."""
-    grams = [tuple(r[i : i + n]) for r in responses for i in range(len(r) - n + 1)]
-    return len(set(grams)) / len(grams) if grams else 1.0
-
-
 # Nats per token that count as fluent in any case: large models write English at 2 to 3, so a rise from 0.8 to 1.3 ruins nothing.
 FLUENT_NLL = 1.5
 

@@ -16,7 +16,7 @@ from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.policy.vocabulary_head import score
 from surefoot.lm.rewards.fluency import fluency
 from surefoot.lm.rewards.kl_penalty import kl_rewards
-from surefoot.lm.rewards.rewards import ResponseDrift, distinct, repetition
+from surefoot.lm.rewards.rewards import ResponseDrift, repetition
 from surefoot.lm.sampling.layout import join, predicting, response_states
 from surefoot.lm.sampling.sampler import Response
 
@@ -247,7 +247,7 @@ def response_stats(
         "reference_nll": nll,
         "response_length": length,
         "ended": float(batch.ended[good].mean()),
-        "distinct_2": distinct([r.tokens for r in responses]),
+        "distinct_2": measured.diversity,
         "repetition": repeats,
         "repeated_4grams": measured.repetition,
         "refusals": measured.refusals,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from surefoot.train.diagnose.observation_tests import FEWEST, ROWS
 from surefoot.train.diagnose.statistics import median
@@ -71,7 +72,7 @@ def _past(rows: StepFeatures, inner: np.ndarray) -> np.ndarray:
 def _recent(rows: StepFeatures) -> dict[str, float]:
     """Return what the last actions of an episode explain together, in steps whose observation changed at all."""
     action, follows = rows.action, rows.follows
-    columns, together = [action], np.ones(action.shape[:2], bool)
+    columns, together = [action], np.ones((len(action), action.shape[1]), bool)
     for _ in range(RECENT):
         # An action before the episode began counts as none.
         together = np.concatenate([np.zeros((1, action.shape[1]), bool), together[:-1] & follows])
@@ -98,7 +99,8 @@ def _by_group(rows: StepFeatures) -> dict[str, float]:
     if len(base) < FEWEST + 4 * base.shape[1]:
         return {}
     action, change = rows.action[1:-1][inner], (rows.z[2:] - rows.z[1:-1])[inner]
-    action, change = action - base @ fitted(base, action), change - base @ fitted(base, change)
+    both = np.concatenate([action, change], axis=1)
+    action, change = np.split(both - base @ fitted(base, both), [action.shape[1]], axis=1)
     _, episode = np.unique(rows.episode[1:-1][inner], return_inverse=True)
     stream = np.broadcast_to(np.arange(inner.shape[1]), inner.shape)[inner]
     by_episode, by_stream = (_slopes_differ(action, change, group) for group in (episode, stream))
@@ -147,17 +149,19 @@ def _stream_difference(rows: StepFeatures) -> float:
     chosen = np.flatnonzero((early.sum(0) >= 2 * wide) & (late.sum(0) >= wide))
     if len(chosen) < 2:
         return 0.0
+    x, y = (torch.from_numpy(np.ascontiguousarray(part[:, chosen].swapaxes(0, 1))) for part in (features, change))
+    ridge = 1e-3 * torch.eye(wide, dtype=torch.float64)
     # [streams, components]: squared errors of a model per stream, of one model, and of none.
     own, together, total = (np.zeros((len(chosen), change.shape[2])) for _ in range(3))
-    for train, test in ((early[:, chosen], late[:, chosen]), (late[:, chosen], early[:, chosen])):
-        x, y = features[:, chosen], change[:, chosen]
-        joint = fitted(x[train], y[train], ridge=1e-3)
-        for k in range(len(chosen)):
-            rows_, goals = x[test[:, k], k], y[test[:, k], k]
-            single = fitted(x[train[:, k], k], y[train[:, k], k], ridge=1e-3)
-            own[k] += ((goals - rows_ @ single) ** 2).sum(0)
-            together[k] += ((goals - rows_ @ joint) ** 2).sum(0)
-            total[k] += (goals**2).sum(0)
+    for train, test in ((early, late), (late, early)):
+        used, held = (torch.from_numpy(np.ascontiguousarray(rows_[:, chosen].T))[..., None] for rows_ in (train, test))
+        rows_used = (x * used).mT
+        systems = rows_used @ x + ridge * used.sum(1, keepdim=True)
+        products = rows_used @ y
+        single = torch.linalg.solve_ex(systems, products).result
+        joint = torch.linalg.solve_ex(systems.sum(0), products.sum(0)).result
+        for errors, prediction in ((own, x @ single), (together, x @ joint), (total, 0.0)):
+            errors += (((y - prediction) * held) ** 2).sum(1).numpy()
     gain = np.where(together > 0.05 * total, 1.0 - own / np.maximum(together, 1e-300), 0.0)
     # Half of the streams must show it: in a single one, steps that no model fits decide.
     return max(median(column) for column in gain.T)

@@ -101,10 +101,14 @@ def _rounded(rows: StepFeatures) -> dict[str, float]:
     inner, obs = rows.inner, rows.obs[..., rows.moving]
     if inner.sum() < FEWEST or not obs.shape[2]:
         return {}
-    sizes = [distinct_rows(obs[..., i].reshape(-1, 1)) for i in range(obs.shape[2])]
+    sizes = list[int]()
+    for i in range(obs.shape[2]):
+        sizes.append(distinct_rows(obs[..., i].reshape(-1, 1)))
+        if sizes[-1] > obs[..., 0].size / 20:
+            return {}
     # Two values are a flag or one of many symbols. Products of indicators of rare symbols are no normal variables.
     numbers = [i for i, size in enumerate(sizes) if size > 2]
-    if max(sizes) > obs[..., 0].size / 20 or not numbers:
+    if not numbers:
         return {}
     before, now, after = obs[:-2][inner], obs[1:-1][inner], obs[2:][inner]
     action = rows.action[1:-1][inner]
@@ -153,7 +157,7 @@ def _resets(rows: StepFeatures) -> dict[str, float]:
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
     ended, starts = rows.ended & rows.valid, rows.valid
     for apart in (1, 2):
-        # Two apart: the step between is not valid, as environments have it that reset in a step of their own.
+        # Two apart: the step between is not valid, in environments that need a separate step for a reset.
         here = ended[:-apart] & starts[apart:]
         if apart == 2:
             here &= ~starts[1:-1]

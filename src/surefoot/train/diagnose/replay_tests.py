@@ -279,13 +279,13 @@ def _effects(pairs: list[tuple[Play, Play]], branches: list[_Branch]) -> dict[st
     stats |= {"branch_leak": float(np.mean(leaks))} if len(leaks) >= FEWEST else {}
     # How often the reward is another one than usually: rare rewards tell nothing within some steps.
     stats["reward_varied_share"] = float((reward != median(reward)).mean())
-    seen = [(obs, paid) for obs, paid, _ in own if obs < math.inf]
-    if len(seen) < FEWEST:
+    counted = [(obs, paid) for obs, paid, _ in own if obs < math.inf]
+    if len(counted) < FEWEST:
         return stats
-    stats["branch_lag"] = median(np.array([obs for obs, _ in seen]))
+    stats["branch_lag"] = median(np.array([obs for obs, _ in counted]))
     stats["branch_size"] = median(np.array([(x / scale).max() for each in branches for x in each.sizes]))
-    stats["branch_reward"] = float(np.mean([paid < math.inf for _, paid in seen]))
-    later = [paid - obs for obs, paid in seen if paid < math.inf]
+    stats["branch_reward"] = float(np.mean([paid < math.inf for _, paid in counted]))
+    later = [paid - obs for obs, paid in counted if paid < math.inf]
     if len(later) >= FEWEST:
         stats["branch_reward_lag"] = median(np.array(later))
     return stats

@@ -138,11 +138,11 @@ def _action_columns(
     return np.concatenate([scaled, scaled**2], axis=2)
 
 
-def fitted(features: np.ndarray, targets: np.ndarray, ridge: float = 1e-6) -> np.ndarray:
+def fitted(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the coefficients of a regression without centring, [columns, targets]."""
     # By torch, as below.
     rows, goals = torch.from_numpy(features), torch.from_numpy(targets)
-    system = rows.T @ rows + ridge * len(features) * torch.eye(features.shape[1], dtype=torch.float64)
+    system = rows.T @ rows + 1e-6 * len(features) * torch.eye(features.shape[1], dtype=torch.float64)
     return torch.linalg.solve_ex(system, rows.T @ goals).result.numpy()
 
 

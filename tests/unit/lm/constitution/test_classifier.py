@@ -11,6 +11,7 @@ from lm_helpers import tiny_encoder
 from surefoot.errors import DataError
 from surefoot.lm.constitution.classifier import PrincipleClassifier, _threshold, measure, read_labelled
 from surefoot.lm.constitution.principles import Constitution, Principle
+from surefoot.lm.policy.tiny import make_tiny
 
 TEST_PARTS = ("test", "second_test", "third_test", "fourth_test", "fifth_test")
 
@@ -26,7 +27,8 @@ def classifier(tmp_path_factory):
     rows = "\n".join(f"    - {row}" for row in ROWS)
     fine = "\n".join(f"    - {[ask, f'{good} eeee']}" for ask, _, good in ROWS[:4])
     (place / "rows.yaml").write_text(f"build:\n  plain:\n{rows}\n  fine:\n{fine}\n")
-    return PrincipleClassifier(place / "rows.yaml", model=tiny_encoder(place / "encoder"))
+    models = {"model": tiny_encoder(place / "encoder"), "language_model": make_tiny(place / "tiny")}
+    return PrincipleClassifier(place / "rows.yaml", **models)
 
 
 def test_the_shipped_answers_are_labelled_for_the_shipped_principles_and_no_answer_is_in_both_parts():
@@ -59,9 +61,9 @@ def test_a_fit_with_a_packaged_encoder_is_read_from_the_cache_the_second_time(tm
     model = tiny_encoder(tmp_path / "encoder")
     monkeypatch.setenv("SUREFOOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("surefoot.lm.constitution.classifier.KNOWN", {model: None})
-    first = PrincipleClassifier(tmp_path / "rows.yaml", model=model)
+    first = PrincipleClassifier(tmp_path / "rows.yaml", model=model, language_model=None)
     monkeypatch.setattr(PrincipleClassifier, "_fit", None)
-    second = PrincipleClassifier(tmp_path / "rows.yaml", model=model)
+    second = PrincipleClassifier(tmp_path / "rows.yaml", model=model, language_model=None)
     plain = Principle("plain", "should be plain")
     assert second(plain, "six zzzz aaaa") == first(plain, "six zzzz aaaa")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from surefoot.errors import DataError
@@ -33,3 +35,10 @@ def test_paths_are_relative_to_the_file(tmp_path):
 def test_a_bad_file_is_named_with_its_fault(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         PipelineConfig.read(write(tmp_path, text))
+
+
+def test_steps_and_learning_rate_follow_the_algorithm_unless_they_are_set():
+    config = PipelineConfig(model="m", prompts="p", held_out="h")
+    dpo = dataclasses.replace(config, algorithm="dpo")
+    own = dataclasses.replace(dpo, ppo_steps=3, ppo_lr=1e-3)
+    assert [(c.stage_steps, c.stage_lr) for c in (config, dpo, own)] == [(20, 1e-4), (60, 5e-4), (3, 1e-3)]

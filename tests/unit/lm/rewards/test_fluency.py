@@ -39,3 +39,13 @@ def test_each_limit_is_relative_to_the_base() -> None:
     assert worse.beyond(base, **{**off, "nll": 0.15}) == ""
     assert "repetition_limit" in worse.beyond(base, **{**off, "repetition": 0.2})
     assert "refusal_limit" in worse.beyond(base, **{**off, "refusals": 0.2})
+
+
+def test_one_phrase_in_every_response_is_a_loss_of_diversity() -> None:
+    base = fluency([[1, 2, 3, 4], [5, 6, 7, 8]], ["Rain falls.", "Snow melts."], 2.0)
+    alike = fluency([[1, 2, 3, 4], [1, 2, 3, 4]], ["Rain falls.", "Rain falls."], 2.0)
+    assert (base.diversity, alike.diversity) == (1.0, 0.5)
+    assert alike.repetition == 0.0
+    limits = {"nll": None, "repetition": 0.1, "refusals": None}
+    assert alike.beyond(base, **limits) == ""
+    assert "diversity_limit" in alike.beyond(base, **limits, diversity=0.1)

@@ -99,6 +99,22 @@ def test_beyond_a_limit_of_fluency_the_last_weights_within_it_are_restored_and_t
     assert guard.stats()["eval_nll_drift"] == pytest.approx(1.2)
 
 
+def test_with_back_the_run_goes_on_beyond_a_limit_with_a_larger_beta_until_patience_ends():
+    policy, beta = OneNumber(), FixedBeta(1.0)
+    guard = guards(policy, nll_limit=0.15, judge_every=1, over_budget="back")
+    results = []
+    for step, nll in enumerate((2.0, 2.4, 2.1, 2.4, 2.4), 1):
+        policy.x = torch.tensor(float(step))
+        now = Fluency(nll=nll, repetition=0.0, refusals=0.0)
+        results.append(guard.after_update(step, 0.0, lambda base, now=now: (SAID, PLAIN if base else now), beta)[0])
+        assert policy.x == {1: 1.0, 2: 1.0, 3: 3.0, 4: 3.0, 5: 3.0}[step]
+    assert [result is None for result in results] == [True, True, True, True, False]
+    assert beta.beta == 1.5**2
+    other = guards(OneNumber(), nll_limit=0.15, judge_every=1)
+    other.set_state(guard.state())
+    assert other.over_limits == PATIENCE
+
+
 def test_the_baseline_of_fluency_is_saved_with_the_run():
     guard = guards(OneNumber(), refusal_limit=0.1, judge_every=1)
     guard.after_update(1, 0.0, lambda base: (SAID, PLAIN))

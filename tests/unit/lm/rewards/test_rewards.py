@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from surefoot.errors import ConfigError, RewardError
-from surefoot.lm.rewards.rewards import ResponseDrift, RewardInputs, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.rewards.fluency import distinct
+from surefoot.lm.rewards.rewards import ResponseDrift, RewardInputs, ScoreScale, as_rewards, repetition
 from surefoot.lm.sampling.rollout import group_advantages
 
 SAID = RewardInputs(

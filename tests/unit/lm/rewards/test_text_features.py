@@ -9,7 +9,8 @@ import torch
 from lm_helpers import tiny_encoder
 
 from surefoot.errors import ConfigError
-from surefoot.lm.rewards.text_features import TextFeatures, counts_of, hashed_words
+from surefoot.lm.policy.tiny import make_tiny
+from surefoot.lm.rewards.text_features import LanguageModelStates, TextFeatures, counts_of, hashed_words
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,35 @@ def test_states_are_means_over_the_tokens_whatever_the_batch(features):
     assert features.layers == (1,)
     assert torch.allclose(alone.dense[0, :16], hidden[1].mean(1)[0], atol=1e-5)
     assert together.dense.shape == (2, features.width)
+
+
+def test_states_of_a_language_model_are_those_of_one_text_at_a_time(tmp_path):
+    states = LanguageModelStates(make_tiny(tmp_path, layers=4))
+    assert states.layers == (2,)
+    together = states(["abc", "", "a much longer answer"])
+    ids = states.tokenizer("\nabc", return_tensors="pt")
+    with torch.no_grad():
+        hidden = states.model(**ids, output_hidden_states=True).hidden_states[2][0]
+    # The line break before the text is not part of the mean.
+    assert torch.allclose(together[0, 0], hidden[1:].mean(0), atol=1e-5)
+    assert torch.allclose(together[0, 1], hidden[-1], atol=1e-5)
+    assert torch.isfinite(together).all()
+
+
+def test_layers_above_those_that_are_read_are_left_out_without_changing_the_states(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    states = LanguageModelStates(make_tiny(tmp_path, layers=6))
+    assert (states.layers, states.model.config.num_hidden_layers) == ((3, 4), 5)
+    whole = transformers.AutoModel.from_pretrained(tmp_path).eval()
+    with torch.no_grad():
+        ids = states.tokenizer("\nabc", return_tensors="pt")
+        hidden = whole(**ids, output_hidden_states=True).hidden_states
+    assert torch.allclose(states(["abc"])[0, 3], hidden[4][0, -1], atol=1e-5)
+
+
+def test_what_is_no_language_model_is_one_sentence(tmp_path):
+    with pytest.raises(ConfigError, match="no language model at"):
+        LanguageModelStates(tmp_path)
 
 
 def test_an_answer_that_repeats_the_question_is_most_similar_to_it(features):

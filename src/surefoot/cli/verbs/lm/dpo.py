@@ -32,7 +32,7 @@ class DPOArgs:
     judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
     """Scores answers to --judge-prompts for validation only, as in `surefoot lm ppo`."""
     judge_prompts: Path | None = None
-    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
+    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, …)."""
     set: Settings = ()
     """Change a setting; repeatable. algorithm=dpo|ipo, steps=100, prompts=8 (pairs per step), beta=0.1, lr=1e-4,
     label_smoothing=0, and those of `surefoot knobs --lm`."""

@@ -146,7 +146,7 @@ def _live(run: LMRun, gentle: Any) -> None:
         screen.close(ending)
 
 
-_LIMITS = ("nll_limit", "repetition_limit", "refusal_limit")
+_LIMITS = ("nll_limit", "repetition_limit", "refusal_limit", "diversity_limit")
 # (metric, label, format) of the numbers of a step that are printed, if it has them.
 _PARTS: Sequence[tuple[str, str, str]] = (
     ("score", "score", "8.3f"),

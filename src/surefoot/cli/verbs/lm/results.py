@@ -151,8 +151,8 @@ class ConstitutionArgs:
 
     `run CONFIG.yaml` runs the stages that are not finished, in a directory beside the config; after an interruption it
     continues where it stopped. CONFIG contains model, prompts and held_out. `check TEXT` prints the principles that a text
-    violates (exit code 1 if any), judged by a classifier for the shipped principles (`surefoot lm get minilm`) and by signs
-    for your own; `show` prints the shipped principles.
+    violates (exit code 1 if any), judged by a classifier for the shipped principles (`surefoot lm get minilm` and `surefoot lm
+    get smollm2`) and by signs for your own; `show` prints the shipped principles.
     """
 
     action: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="run|check|show")]

@@ -14,12 +14,22 @@ from surefoot.cli.verbs.lm.progress import find_scorer, pick_device, train
 
 
 def settings(values: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of the language model run, and the others, which are PPO's."""
+    """Return the settings of the language model run, and the others, which are PPO's. Raise `ConfigError` for unknown ones."""
     import dataclasses
+    import difflib
 
+    from surefoot.errors import ConfigError
+    from surefoot.learn.aliases import NET_NAMES, PPO_HINTS, PPO_NAMES
     from surefoot.lm.config import LMConfig
 
     known = {entry.name for entry in dataclasses.fields(LMConfig)}
+    # Settings of the network get a sentence of their own later.
+    elsewhere = {*PPO_NAMES.names(), *NET_NAMES.names(), *PPO_HINTS}
+    for name in values:
+        if name not in known | elsewhere:
+            close = difflib.get_close_matches(name, known | set(PPO_NAMES.names()), n=2)
+            advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot knobs --lm` lists all settings"
+            raise ConfigError(f"no setting is called {name!r}; {advice}")
     lm = {name: value for name, value in values.items() if name in known}
     return lm, {name: value for name, value in values.items() if name not in known}
 
@@ -48,7 +58,7 @@ class PPOArgs:
     judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR|URL")] = None
     """Like --reward, for validation on --judge-prompts only. The run stops when its scores get worse."""
     judge_prompts: Path | None = None
-    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, refusal_limit)."""
+    """File of held-out prompts, for the judge and for the limits of fluency (nll_limit, repetition_limit, …)."""
     set: Settings = ()
     """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable.
     device=cpu, cuda or auto, which uses a GPU if there is one."""

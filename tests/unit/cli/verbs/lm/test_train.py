@@ -6,10 +6,20 @@ import pytest
 
 from surefoot.cli.main import main
 from surefoot.cli.verbs.lm.train import settings
+from surefoot.errors import ConfigError
 
 
 def test_settings_are_divided_between_the_language_model_and_ppo() -> None:
     assert settings({"beta": "0.1", "lr": "1e-5", "steps": "3"}) == ({"beta": "0.1", "steps": "3"}, {"lr": "1e-5"})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nll_limt", "did you mean nll_limit"), ("learnin_rate", "learning_rate"), ("qqq", "surefoot knobs --lm")],
+)
+def test_an_unknown_setting_is_named_with_the_nearest_of_both_parts(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        settings({name: "1"})
 
 
 @pytest.mark.parametrize(
