@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,9 @@ def _published(spec: RunSpec, longest: int) -> list[Finding]:
     size, _ = spec.ppo.minibatch_size_for(batch)
     steps = float(spec.ppo.epochs * max(1, math.ceil(batch / max(1, size))))
     rules = [rule for rule in shipped_rules() if rule.sign.__name__ == "setting"]
-    return findings_of_stats(spec, {"minibatches": steps}, rules, longest=longest)
+    findings = findings_of_stats(spec, {"minibatches": steps}, rules, longest=longest)
+    # Before a run there is no time since which it is so.
+    return [replace(finding, since_update=0, since_env_steps=0, primary=False) for finding in findings]
 
 
 def _horizon(gamma: float, lengths: list[int]) -> list[Finding]:

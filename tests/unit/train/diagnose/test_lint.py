@@ -61,6 +61,7 @@ def test_published_settings_are_the_source_of_what_is_told():
     assert finding.severity == "warn"
     assert "RL Zoo" in finding.causes[0]
     assert finding.patch == {"lr": 3e-4}
+    assert finding.since_update == 0
 
 
 def test_large_returns_that_nothing_scales_are_told():
