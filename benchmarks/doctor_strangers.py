@@ -32,6 +32,7 @@ from doctor import RECORDS, SEEDS, alarmed, examined, probe_result, probed
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.errors import SurefootError
 from surefoot.nets.policy import Policy
+from surefoot.telemetry.reader import scan
 from surefoot.train.evaluate import play
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
@@ -90,7 +91,7 @@ def run_case(key: str, case: Case) -> dict[str, Any]:
         except SurefootError as why:
             reason, message = "error", f"{type(why).__name__}: {why}"
         run.recorder.close(reason, message)  # pyright: ignore[reportArgumentType]
-        again, examination = examined(directory.telemetry, fault_of(kind))
+        again, examination = examined(scan(directory.telemetry), fault_of(kind))
         row |= {**again, "score": score(training.policy, case), "reason": reason}
         row["cpu_seconds"] = round(time.process_time() - begin, 2)
         if kind is None or row["primary"] not in RIGHT[kind.name]:
@@ -185,7 +186,7 @@ def main(words: Sequence[str], *, again: bool, reexamine: bool, only_report: boo
         if reexamine:
             if key in known and stored(key).exists():
                 row = known[key]
-                found, examination = examined(stored(key), fault_of(case[0]))
+                found, examination = examined(scan(stored(key)), fault_of(case[0]))
                 row.update(found)
                 if "probe" in row and row["probe"]["stats"]:
                     row["probe"].update(probe_result(examination, row["probe"]["stats"], spec_of(*case)))

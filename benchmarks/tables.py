@@ -10,6 +10,7 @@ import json
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable
 from difflib import ndiff
 from functools import partial
@@ -334,11 +335,23 @@ def doctor_foreign() -> str:
     results = read("doctor_foreign.json")
     if results is None:
         return "not measured yet"
-    rows = ["| logs of | kinds | runs | harmful | found | named first |", "|---" * 6 + "|"]
-    for row in results["totals"]["rows"]:
-        if row["runs"]:
-            counts = (row["kinds"], row["runs"], row["harmful"], row["found"], row["named_first"])
-            rows.append(f"| {row['library']}, {row['part']} | " + " | ".join(str(x) for x in counts) + " |")
+    head = ("logs of", "kinds", "runs", "harmful", "found", "named first", "share", "from the log alone")
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+
+    def line(name: str, kinds: int, row: Counter[str]) -> str:
+        share, alone = (f"{row[what] / row['harmful']:.2f}" for what in ("named_first", "named_alone"))
+        cells = (name, kinds, row["runs"], row["harmful"], row["found"], row["named_first"], share, alone)
+        return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+    for library in ("sb3", "cleanrl"):
+        kinds, total = 0, Counter[str]()
+        for row in results["totals"]["rows"]:
+            if row["library"] == library and row["harmful"]:
+                counts = Counter({name: count for name, count in row.items() if isinstance(count, int)})
+                rows.append(line(f"{library}, {row['part']}", row["kinds"], counts))
+                kinds, total = kinds + row["kinds"], total + counts
+        if total["harmful"]:
+            rows.append(line(f"{library}, all", kinds, total))
     well = results["totals"]["healthy"]
     alarms = f"Of {well['runs']} healthy runs {well['errors']} have an error."
     return "\n".join([*rows, "", f"{alarms} `{results['command']}`"])
