@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--back] [--reward minilm] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 13 14 15] [--steps 16] [--fluency 0.03] [--no-back] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -129,12 +129,17 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15])
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
     parser.add_argument("--beta", type=float, default=0.025)
-    parser.add_argument("--back", action="store_true", help="go back and continue beyond a limit; limit diversity too")
+    parser.add_argument(
+        "--back",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="beyond a limit go back and continue; limit diversity too",
+    )
     parser.add_argument("--reward", choices=("head", "minilm"), default="minilm", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
