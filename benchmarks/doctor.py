@@ -14,7 +14,8 @@ python benchmarks/doctor.py                     everything
 python benchmarks/doctor.py lr-x100 healthy     only runs whose name has one of these in it
 python benchmarks/doctor.py --part unseen       only these faults
 python benchmarks/doctor.py --part strangers    faults that people reported, see doctor_strangers.py
-python benchmarks/doctor.py --reexamine         read the records again, with the rules of now
+python benchmarks/doctor.py --reexamine         read the records again, with the rules and tests of now
+python benchmarks/doctor.py --replay            also play the environments again, as a probe does
 """
 
 from __future__ import annotations
@@ -22,30 +23,36 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import pickle
 import shutil
 import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import msgspec
 import numpy as np
 import torch
 
+from surefoot.envs.api import World
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.doctor import Doctor, Examination
 from surefoot.telemetry.doctor.findings import Finding, severity_rank
 from surefoot.telemetry.doctor.rules import shipped_rules
-from surefoot.telemetry.reader import scan
-from surefoot.telemetry.schema import UpdateRecord
+from surefoot.telemetry.reader import LineProblem, scan
+from surefoot.telemetry.schema import Record, UpdateRecord
+from surefoot.train.diagnose import environment_tests
+from surefoot.train.diagnose.replay_tests import replay_stats
 from surefoot.train.diagnose.run_probe import probe_environment, with_probe
+from surefoot.train.diagnose.step_features import Steps
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
@@ -132,15 +139,20 @@ def part_of(key: str) -> str:
 def cases() -> list[Case]:
     """All of them. Healthy runs of the four environments come first: they tell what is harmful."""
     found = [Case(None, env, seed) for env in ENVS for seed in SEEDS]
+    others = [fault for fault in FAULTS if fault.name not in THREE_SEEDS]
 
     def grid(faults: Iterable[Fault], seeds: Sequence[int]) -> list[Case]:
         chosen = list(faults)
         return [Case(fault, env, seed) for seed in seeds for fault in chosen for env in where(fault)]
 
-    for i, seed in enumerate(SEEDS):
+    # In an order that gives every table early: every kind once, then the other seeds.
+    found += grid(NEW_FAULTS, SEEDS[:1])
+    found += [Case(None, env, SEEDS[0]) for env in HEALTHY]
+    found += grid((ALL_FAULTS[name] for name in THREE_SEEDS), SEEDS[:1]) + grid(others, SEEDS[:1])
+    found += [Case(None, env, SEEDS[1]) for env in HEALTHY]
+    for seed in SEEDS[1:]:
         found += grid((*NEW_FAULTS, *(ALL_FAULTS[name] for name in THREE_SEEDS)), (seed,))
-        found += [Case(None, env, seed) for env in HEALTHY if i < 2]
-    return found + grid((f for f in FAULTS if f.name not in THREE_SEEDS), SEEDS[:1])
+    return found
 
 
 def where(fault: Fault) -> tuple[str, ...]:
@@ -161,10 +173,9 @@ def run_case(case: Case, known: dict[str, dict[str, Any]], steps: int | None = N
     with tempfile.TemporaryDirectory() as root:
         directory = RunDir(Path(root) / "run")
         directory.path.mkdir()
-        world, returns = None, list[float]()
-        if case.fault and (wrap := case.fault.wrap) is not None:
-            world = EnvsWorld([lambda: wrap(TrueReturn(gym.make(case.env), returns))] * spec.ppo.envs, case.env)
-        training = Training(spec, world=world)
+        returns = list[float]()
+        training = Training(spec, world=world_of(case, spec.ppo.envs, returns))
+        windows = kept_windows(training)
         if case.fault and case.fault.inject:
             case.fault.inject(training)
         run = create_run(directory, spec, training=training)
@@ -177,7 +188,7 @@ def run_case(case: Case, known: dict[str, dict[str, Any]], steps: int | None = N
         run.recorder.close(reason, message)  # pyright: ignore[reportArgumentType]
         if case.fault and case.fault.name == "two-writers":
             interleave(directory.telemetry)
-        row, examination = examined(directory.telemetry, case.fault)
+        row, examination = examined(scan(directory.telemetry), case.fault)
         if returns:
             # What the policy really got; the record has what the fault made of it.
             row["true_return"] = round(float(np.mean(returns[-max(1, len(returns) // 5) :])), 3)
@@ -190,12 +201,82 @@ def run_case(case: Case, known: dict[str, dict[str, Any]], steps: int | None = N
         RECORDS.mkdir(parents=True, exist_ok=True)
         with directory.telemetry.open("rb") as record, gzip.open(stored(case.key), "wb", compresslevel=4) as copy:
             shutil.copyfileobj(record, copy)
+        with gzip.open(stored(case.key, ".steps.gz"), "wb", compresslevel=1) as file:
+            pickle.dump(windows, file)
     return row
 
 
-def stored(key: str) -> Path:
-    """Return where the record of a run is kept."""
-    return RECORDS / f"{key.replace('/', '.').replace(' ', '_')}.ndjson.gz"
+def world_of(case: Case, envs: int, returns: list[float]) -> World | None:
+    """Return the environments with the fault in them, which append their true returns; None if it is not in them."""
+    if case.fault is None or (wrap := case.fault.wrap) is None:
+        return None
+    return EnvsWorld([lambda: wrap(TrueReturn(gym.make(case.env), returns))] * envs, case.env)
+
+
+def stored(key: str, ending: str = ".ndjson.gz") -> Path:
+    """Return where the record of a run is kept, or with another ending, the steps that its environment was tested on."""
+    return RECORDS / f"{key.replace('/', '.').replace(' ', '_')}{ending}"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Steps that the environment of a run was tested on while it trained."""
+
+    updates: int
+    """Updates of the record that has the results."""
+    steps: dict[str, np.ndarray]
+    choices: tuple[int, ...]
+    bounds: tuple[np.ndarray, np.ndarray] | None
+    names: tuple[str, ...]
+    """Names of the results."""
+
+    def stats(self) -> dict[str, float]:
+        """Return the results of the tests of now."""
+        return environment_tests.environment_stats(
+            Steps(**{name: x.astype(np.float64) if name == "obs" else x for name, x in self.steps.items()}),
+            self.choices,
+            self.bounds,
+        )
+
+
+def kept_windows(training: Training) -> list[Window]:
+    """Return a list that gets the steps of every test, so that changed tests can be tried without training again."""
+    windows, monitor, tested = list[Window](), training.diagnostics._environment, environment_tests.environment_stats  # pyright: ignore[reportPrivateUsage]
+    add, now = monitor.add, [0]
+
+    def numbered(rollout: Any, updates: int) -> dict[str, float]:
+        now[0] = updates + 1
+        environment_tests.environment_stats = kept
+        try:
+            return add(rollout, updates)
+        finally:
+            environment_tests.environment_stats = tested
+
+    def kept(steps: Steps, choices: tuple[int, ...] = (), bounds: Any = None) -> dict[str, float]:
+        stats, arrays = tested(steps, choices, bounds), {name: getattr(steps, name) for name in Steps.__slots__}
+        windows.append(Window(now[0], arrays | {"obs": smaller(steps.obs)}, choices, bounds, tuple(stats)))
+        return stats
+
+    monitor.add = numbered  # pyright: ignore[reportAttributeAccessIssue]
+    return windows
+
+
+def smaller(x: np.ndarray) -> np.ndarray:
+    """Return the numbers in half the memory, if that loses nothing."""
+    half = x.astype(np.float32)
+    return half if (half == x).all() else x
+
+
+def read_again(key: str, again: bool = True) -> Iterator[Record | LineProblem]:
+    """Yield the kept record of a run; `again`: with the results that the tests of now have on the same steps."""
+    path = stored(key, ".steps.gz")
+    windows: list[Window] = pickle.loads(gzip.decompress(path.read_bytes())) if again and path.exists() else []
+    by_update = {window.updates: window for window in windows}
+    for record in scan(stored(key)):
+        if isinstance(record, UpdateRecord) and (window := by_update.get(record.updates)) is not None:
+            others = {name: x for name, x in record.m.items() if name not in window.names}
+            record = msgspec.structs.replace(record, m=others | window.stats())
+        yield record
 
 
 def probed(training: Training, examination: Examination) -> dict[str, Any]:
@@ -223,11 +304,11 @@ def interleave(path: Path) -> None:
     path.write_bytes(b"".join(mixed))
 
 
-def examined(path: Path, fault: Fault | None) -> tuple[dict[str, Any], Examination]:
+def examined(records: Iterable[Record | LineProblem], fault: Fault | None) -> tuple[dict[str, Any], Examination]:
     """What was found, what came first, and when the first right finding opened."""
     doctor, first, updates, named = Doctor(), None, 0, None
     right = fault.right if fault else ()
-    for record in scan(path):
+    for record in records:
         told = doctor.observe(record)
         named = next((f.rule for f in doctor.findings() if f.primary), named) if told else named
         updates = record.updates if isinstance(record, UpdateRecord) else updates
@@ -253,10 +334,28 @@ def reexamined(known: dict[str, dict[str, Any]], words: Sequence[str]) -> None:
         if (words and not any(word in key for word in words)) or key not in byname or not stored(key).exists():
             continue
         case = byname[key]
-        again, examination = examined(stored(key), case.fault)
+        again, examination = examined(read_again(key), case.fault)
         row.update(again)
         if "probe" in row and row["probe"]["stats"]:
             row["probe"].update(probe_result(examination, row["probe"]["stats"], spec_of(case, None)))
+
+
+def replayed(known: dict[str, dict[str, Any]], words: Sequence[str]) -> Iterator[str]:
+    """Play the environments again of which a probe was made, or should be now; yield the runs that it was done for."""
+    byname = {case.key: case for case in cases()}
+    for key, row in known.items():
+        case = byname.get(key)
+        if case is None or (words and not any(word in key for word in words)):
+            continue
+        needed = case.fault is not None and not did_no_harm(key, row, known) and row["primary"] not in case.fault.right
+        if "probe" not in row and not needed:
+            continue
+        probe = row.setdefault("probe", {"primary": None, "findings": [], "stats": {}})
+        world = world_of(case, 8, []) or make_world(case.env, 8)
+        stats = replay_stats(world, seed=case.seed + 2)
+        world.close()
+        probe["stats"].update({name: float(f"{x:.4g}") for name, x in stats.items()})
+        yield key
 
 
 def _short(finding: Finding) -> str:
@@ -287,19 +386,25 @@ def named_first(key: str, primary: str | None) -> bool:
     return primary in ALL_FAULTS[key.split()[0]].right
 
 
+def with_probe_named(run: dict[str, Any]) -> str | None:
+    """Return the finding to begin with after the probe; if all is over at the end, what the record named last."""
+    return run.get("probe", run)["primary"] or run["primary"]
+
+
 def summary(known: dict[str, dict[str, Any]], part: str, *, at_first: bool = False) -> dict[str, Any]:
     """Harmful runs of a part, and how many of them were found and named first, from the record and with the probe."""
     sick = {
-        key: {**run, **run.get("first_look", {})} if at_first else run
+        key: {**run, **run["first_look"]} if at_first else run
         for key, run in known.items()
-        if (part_of(key) == part or (part == "unseen, opened later" and key.split()[0] in OPENED)
+        if (not at_first or "first_look" in run)
+        and (part_of(key) == part or (part == "unseen, opened later" and key.split()[0] in OPENED)
             or (part == "unseen, never opened" and part_of(key) == "unseen" and key.split()[0] not in OPENED)
             or (part == "all" and part_of(key) != "healthy"))
     }  # fmt: skip
     harmful = {key: run for key, run in sick.items() if not did_no_harm(key, run, known)}
     right = {key: named_first(key, run["primary"]) for key, run in harmful.items()}
     # A run that was not played again keeps what its record said.
-    after = {key: named_first(key, run.get("probe", run)["primary"]) for key, run in harmful.items()}
+    after = {key: named_first(key, with_probe_named(run)) for key, run in harmful.items()}
     when = [run["detected_at"] for run in harmful.values() if run["detected_at"] is not None]
     return {
         "kinds": len({key.split()[0] for key in sick}),
@@ -345,7 +450,7 @@ def fault_rows(known: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
             "harmful": len(harmful),
             "named_at_first": sum(named_first(key, run.get("first_look", run)["primary"]) for key, run in harmful.items()),
             "named": sum(named_first(key, run["primary"]) for key, run in harmful.items()),
-            "with_probe": sum(named_first(key, run.get("probe", run)["primary"]) for key, run in harmful.items()),
+            "with_probe": sum(named_first(key, with_probe_named(run)) for key, run in harmful.items()),
             "instead": {name: others.count(name) for name in sorted(set(others))},
         })  # fmt: skip
     return rows
@@ -385,6 +490,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--reexamine", action="store_true", help="read the kept records with the rules of now; no training"
     )
+    parser.add_argument(
+        "--replay", action="store_true", help="play the environments of probed runs again, then reexamine"
+    )
     parser.add_argument("--report", action="store_true", help="only print")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -395,10 +503,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     known: dict[str, Any] = {}
     if args.out.exists() and not args.fresh:
         known = json.loads(args.out.read_text())["runs"]
-    if args.reexamine:
+    if args.replay:
+        for key in replayed(known, args.words):
+            print(key, file=sys.stderr, flush=True)
+        write(known, args.out)
+    if args.reexamine or args.replay:
         reexamined(known, args.words)
         write(known, args.out)
-    if args.report or args.reexamine:
+    if args.report or args.reexamine or args.replay:
         return report(known)
     args.out.parent.mkdir(exist_ok=True)
     for case in cases():

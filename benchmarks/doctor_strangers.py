@@ -32,6 +32,7 @@ from doctor import RECORDS, SEEDS, alarmed, examined, probe_result, probed
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.errors import SurefootError
 from surefoot.nets.policy import Policy
+from surefoot.telemetry.reader import scan
 from surefoot.train.evaluate import play
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
@@ -42,6 +43,9 @@ from workloads.run_faults import Fault
 
 OUT = Path(__file__).resolve().parent / "results/doctor_strangers.json"
 EPISODES = 10
+# Rules that did not exist when RIGHT was written, where title and causes say the same as the sentence of the kind. Added
+# after their results had been seen; what is counted with them is counted apart.
+RIGHT_LATER = {"as-bytes": ("E20",), "short-limit": ("E15",), "reset-keeps-state": ("E22",), "other-order": ("R29",)}
 Case = tuple[Kind | None, Task, int]
 
 
@@ -87,7 +91,7 @@ def run_case(key: str, case: Case) -> dict[str, Any]:
         except SurefootError as why:
             reason, message = "error", f"{type(why).__name__}: {why}"
         run.recorder.close(reason, message)  # pyright: ignore[reportArgumentType]
-        again, examination = examined(directory.telemetry, fault_of(kind))
+        again, examination = examined(scan(directory.telemetry), fault_of(kind))
         row |= {**again, "score": score(training.policy, case), "reason": reason}
         row["cpu_seconds"] = round(time.process_time() - begin, 2)
         if kind is None or row["primary"] not in RIGHT[kind.name]:
@@ -115,8 +119,10 @@ def is_harmful(key: str, known: dict[str, dict[str, Any]]) -> bool:
     return (known[key]["score"] - begin) / (end - begin) < 0.8
 
 
-def named(key: str, primary: str | None) -> bool:
-    return primary in RIGHT[key.split()[0]]
+def named(key: str, primary: str | None, *, later: bool = False) -> bool:
+    """Return whether the finding to begin with is right; `later` counts rules that came after the list was written."""
+    kind = key.split()[0]
+    return primary in RIGHT[kind] or (later and primary in RIGHT_LATER.get(kind, ()))
 
 
 def looks(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -133,13 +139,16 @@ def summary(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
     result: dict[str, dict[str, float]] = {}
     for day in ("at_first", "now"):
         rows = {key: row[day] for key, row in harmful.items()}
+        probed_rows = {key: row.get("probe", row)["primary"] for key, row in rows.items()}
         result[day] = {
             "kinds": len({key.split()[0] for key in rows}),
             "runs": len(sick),
             "harmful": len(rows),
             "found": sum(alarmed(row) for row in rows.values()),
             "named_first": sum(named(key, row["primary"]) for key, row in rows.items()),
-            "named_first_with_probe": sum(named(key, row.get("probe", row)["primary"]) for key, row in rows.items()),
+            "named_first_with_probe": sum(named(key, primary) for key, primary in probed_rows.items()),
+            "named_first_later": sum(named(key, row["primary"], later=True) for key, row in rows.items()),
+            "named_first_later_with_probe": sum(named(key, x, later=True) for key, x in probed_rows.items()),
             "healthy": len(well),
             "healthy_errors": sum(alarmed(row[day], 2) for row in well),
             "healthy_warnings": sum(alarmed(row[day]) for row in well),
@@ -177,7 +186,7 @@ def main(words: Sequence[str], *, again: bool, reexamine: bool, only_report: boo
         if reexamine:
             if key in known and stored(key).exists():
                 row = known[key]
-                found, examination = examined(stored(key), fault_of(case[0]))
+                found, examination = examined(scan(stored(key)), fault_of(case[0]))
                 row.update(found)
                 if "probe" in row and row["probe"]["stats"]:
                     row["probe"].update(probe_result(examination, row["probe"]["stats"], spec_of(*case)))

@@ -10,6 +10,7 @@ import json
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable
 from difflib import ndiff
 from functools import partial
@@ -258,6 +259,34 @@ def _workers() -> Row | None:
     )
 
 
+def record() -> str:
+    results = read("record.json")
+    if results is None:
+        return "not measured yet"
+    measured, bars = results["measured"], results["bars"]
+    load = f", load {results['load']:.0f}" if "load" in results else ""
+
+    def verdict(name: str, *, at_least: bool = False) -> str:
+        met = measured[name] >= bars[name] if at_least else measured[name] <= bars[name]
+        return "met" if met else "not met"
+
+    rows = [
+        "| | measured | bar | |",
+        "|---" * 4 + "|",
+        f"| writing, share of the fastest run (CartPole-v1, {measured['updates_per_second']:.0f} updates per second) | "
+        f"{measured['writer_share']:.2%} | ≤ {bars['writer_share']:.1%} | {verdict('writer_share')} |",
+        *(
+            f"| the same, {env} | {measured[f'writer_share in {env}']:.2%} | | |"
+            for env in ("HalfCheetah-v5", "Acrobot-v1")
+        ),
+        f"| lines validated per CPU-second | {measured['records_per_second']:,.0f} | "
+        f"≥ {bars['records_per_second']:,.0f} | {verdict('records_per_second', at_least=True)} |",
+        f"| from a line to its alert | {measured['reaction_seconds']:.2f} s | ≤ {bars['reaction_seconds']:g} s | "
+        f"{verdict('reaction_seconds')} |",
+    ]
+    return "\n".join([*rows, "", f"`{results['command']}`, {results['cores']} cores{load}"])
+
+
 def doctor() -> str:
     results = read("doctor.json")
     if results is None:
@@ -283,15 +312,46 @@ def doctor() -> str:
     return "\n".join([*rows, "", alarms, "", f"`{results['command']}`"])
 
 
+def doctor_strangers() -> str:
+    results = read("doctor_strangers.json")
+    if results is None:
+        return "not measured yet"
+    head = (
+        *("rules", "kinds", "runs", "harmful", "found", "named first", "with `--probe`"),
+        *("counting later rules", "with `--probe`", "healthy runs", "errors", "warnings"),
+    )
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    names = ("named_first", "named_first_with_probe", "named_first_later", "named_first_later_with_probe")
+    for day, name in (("at_first", "at first"), ("now", "now")):
+        row = results["totals"][day]
+        shares = [f"{row[what] / row['harmful']:.2f}" for what in ("found", *names)]
+        healthy = (row["healthy"], row["healthy_errors"], row["healthy_warnings"])
+        cells = (name, row["kinds"], row["runs"], row["harmful"], *shares, *healthy)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join([*rows, "", f"`{results['command']}`"])
+
+
 def doctor_foreign() -> str:
     results = read("doctor_foreign.json")
     if results is None:
         return "not measured yet"
-    rows = ["| logs of | kinds | runs | harmful | found | named first |", "|---" * 6 + "|"]
-    for row in results["totals"]["rows"]:
-        if row["runs"]:
-            counts = (row["kinds"], row["runs"], row["harmful"], row["found"], row["named_first"])
-            rows.append(f"| {row['library']}, {row['part']} | " + " | ".join(str(x) for x in counts) + " |")
+    head = ("logs of", "kinds", "runs", "harmful", "found", "named first", "share", "from the log alone")
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+
+    def line(name: str, kinds: int, row: Counter[str]) -> str:
+        share, alone = (f"{row[what] / row['harmful']:.2f}" for what in ("named_first", "named_alone"))
+        cells = (name, kinds, row["runs"], row["harmful"], row["found"], row["named_first"], share, alone)
+        return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+    for library in ("sb3", "cleanrl"):
+        kinds, total = 0, Counter[str]()
+        for row in results["totals"]["rows"]:
+            if row["library"] == library and row["harmful"]:
+                counts = Counter({name: count for name, count in row.items() if isinstance(count, int)})
+                rows.append(line(f"{library}, {row['part']}", row["kinds"], counts))
+                kinds, total = kinds + row["kinds"], total + counts
+        if total["harmful"]:
+            rows.append(line(f"{library}, all", kinds, total))
     well = results["totals"]["healthy"]
     alarms = f"Of {well['runs']} healthy runs {well['errors']} have an error."
     return "\n".join([*rows, "", f"{alarms} `{results['command']}`"])
@@ -695,10 +755,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "sb3-curves-table": sb3_curves,
     "zoo-table": zoo_entries,
     "resume-table": survival,
+    "record-table": record,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
     "doctor-act": doctor_act,
     "doctor-foreign": doctor_foreign,
+    "doctor-strangers": doctor_strangers,
     "town-table": town,
     "tools-table": tools,
     "tools-outside": tools_outside,

@@ -41,6 +41,7 @@ HOMES = {
     "B4": "models",
     "S1": "town_soak",
     "D1": "same_digits",
+    "D2": "two_paths",
     "M1": "mutation",
     "G1": "graphs",
     "L1": "language",

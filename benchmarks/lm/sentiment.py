@@ -1,6 +1,6 @@
 """Steer sentiment on real weights with the guards on: a reward model on pairs made here, judges that it never sees.
 
-python benchmarks/lm/sentiment.py [--seeds 10 11 12] [--steps 16] [--fluency 0.03] [--back] [--reward minilm] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 13 14 15] [--steps 16] [--fluency 0.03] [--no-back] [--reward minilm] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -34,7 +34,7 @@ ASK = "Write one sentence of a film review. It begins with: {}"
 
 
 # Beyond a limit the run goes back and continues with a larger beta; answers that become alike are a limit too.
-BACK: dict[str, Any] = {"over_budget": "back", "diversity_limit": 0.12, "judge_every": 3, "judge_patience": 4}
+BACK: dict[str, Any] = {"over_budget": "back", "diversity_limit": 0.12}
 
 
 def own_words(ask: str, text: str) -> list[str]:
@@ -49,8 +49,8 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
     train, held = ([ASK.format(opening) for opening in side] for side in openings())
     train, guarded = train[:80], train[80:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency, judge_every=4,
-        judge_patience=3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
+        steps=steps, prompts=32, max_new_tokens=28, temperature=0.8, top=6, beta=beta, fluency_weight=fluency,
+        judge_every=3 if back else 4, judge_patience=4 if back else 3, nll_limit=0.12, repetition_limit=0.1, refusal_limit=0.1, kl_budget=20.0, seed=seed,
         **(BACK if back else {}),
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
@@ -129,12 +129,17 @@ def run(seed: int, steps: int, lr: float, fluency: float, beta: float, kind: str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15])
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--fluency", type=float, default=0.03, help="weight of the reference's log-prob in the score")
     parser.add_argument("--beta", type=float, default=0.025)
-    parser.add_argument("--back", action="store_true", help="go back and continue beyond a limit; limit diversity too")
+    parser.add_argument(
+        "--back",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="beyond a limit go back and continue; limit diversity too",
+    )
     parser.add_argument("--reward", choices=("head", "minilm"), default="minilm", help="head: on SmolLM2's last token")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()

@@ -310,7 +310,7 @@ FAULTS = [
     Fault("epochs-200", ("S08",), {"epochs": 200}, held_out=True),
     Fault("grad-norm-1e-6", ("S07",), {"max_grad_norm": 1e-6}, held_out=True),
     Fault("hidden-2", ("S13",), {"hidden": "2,2"}, held_out=True),
-    Fault("noise-far", ("S15",), {"log_std_init": 4.0}, held_out=True, envs=("Pendulum-v1", "InvertedPendulum-v5")),
+    Fault("noise-far", ("S15",), {"log_std_init": 2.0}, held_out=True, envs=("Pendulum-v1", "InvertedPendulum-v5")),
     Fault("old-rollouts", ("R16",), {}, old_rollouts, held_out=True),
     Fault("reloaded-now-and-then", ("R28", "R17"), {}, lambda training: reinitialised(training, 3), held_out=True),
 ]

@@ -1,6 +1,6 @@
 """Faults that were written down, with the rules that would be right, before any rule was tried on them.
 
-Half of them (`opened`) may be looked at to improve rules after their first results were recorded; the others may not.
+Half of them (`OPENED`) may be looked at to improve rules after their first results were recorded; the others may not.
 A rule named here that did not exist then (E15, E16, S18 to S20) is one that would have had to exist.
 """
 
@@ -150,5 +150,8 @@ NEW_FAULTS = [
     Fault("value-clip-tiny", ("S20",), {"value_clip": 1e-4}),
     Fault("obs-clip-tiny", ("E06", "R22S", "S21"), {"normalize_obs": True, "obs_clip": 1e-3}),
 ]
-"""The rules that may be looked at later are every other one: `opened` below."""
-OPENED = frozenset(fault.name for fault in NEW_FAULTS[::2])
+# Half of them may be looked at later. A rule was written for some of the others too, by their description: they count as
+# opened, because a rule that was made for a fault says nothing about faults that nobody thought of.
+RULED = ("obs-integer", "action-flipped-by-episode", "ends-after-5", "reset-missing", "advantage-transposed",
+         "ends-one-late", "adaptive-kl-tiny", "value-clip-tiny")  # fmt: skip
+OPENED = frozenset({*(fault.name for fault in NEW_FAULTS[::2]), *RULED})

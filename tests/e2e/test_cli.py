@@ -133,6 +133,18 @@ def test_play_writes_a_gif(trained: tuple[Path, Said], call: Call, tmp_path: Pat
     assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF8")
 
 
+def test_play_without_pillow_shows_the_episode_in_the_terminal(
+    trained: tuple[Path, Said], call: Call, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setattr("surefoot.train.render.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    said = call("play", "first", runs=trained[0])
+    assert said.code == 0
+    assert "▀" in said.out
+    assert "(no GIF: a GIF needs pillow" in said.out
+
+
 PACKAGE = """
 import gymnasium
 from gymnasium.envs.classic_control import PendulumEnv

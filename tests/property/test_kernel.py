@@ -76,7 +76,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
         ppo["momentum"] = draw(st.sampled_from([0.0, 0.9]))
     shape: dict[str, Any] = {
         "action": "squash" if noise == "squash" and action == "continuous" else action,
-        "obs": draw(st.sampled_from([1, 4, 17, 40])),
+        "obs": draw(st.sampled_from([1, 4, 17, 40, 400])),
+        "zeros": draw(st.sampled_from([0.0, 0.6, 0.95])),
         "dtype": draw(st.sampled_from(["float32", "uint8", "dict", "float64"])),
         "steps": draw(st.sampled_from([1, 5, 40])),
         "streams": draw(st.sampled_from([1, 3, 8])),
@@ -131,6 +132,8 @@ def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
             obs[name] = rng.integers(0, 256, (*size, *box.shape), dtype=np.uint8)
         else:
             obs[name] = rng.normal(size=(*size, *box.shape)).astype(box.dtype)
+        if box.shape == (400,):  # the kernel skips inputs that are zero in all samples of a pass, if most are
+            obs[name][..., rows.random(400) < shape["zeros"]] = 0
     options = sum(policy.choices())
     mask = None
     if options and shape["masked"]:
@@ -336,6 +339,39 @@ def test_silu_of_huge_inputs_is_torchs(instruction_set):
         rollout = dataclasses.replace(rollout, policy_version=rollout.policy_version + 1)
         assert (mine.nonfinite_steps, mine.grad_norm) == (0, pytest.approx(its.grad_norm, rel=1e-4))
     assert its.grad_norm > 1e18
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_inputs_that_are_zero_are_skipped_without_changing_a_digit(instruction_set):
+    """1e-40 in place of 0 changes no sum, but the kernel then computes the whole product."""
+    net = {"hidden": (70, 16), "shared": False}
+    ppo = {"epochs": 2, "minibatch_size": 100, "optimizer": "sgd", "lr": 0.1}
+    shape = {"steps": 40, "streams": 8, "seed": 4, "masked": False, "invalid": False, "equal_rewards": False}
+    shape |= {"action": "discrete", "obs": 900, "dtype": "float32", "reference": False}
+    weights: list[list[torch.Tensor]] = []
+    for filler in (0.0, 1e-40):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SUREFOOT_KERNEL", instruction_set)
+            learner, theirs = twins(net, ppo, shape)
+        rollout = make_rollout(theirs.policy, shape)
+        unused = np.random.default_rng(0).random(900) < 0.9
+        unused[384:768] = True  # a whole panel of the product
+        rollout.obs["obs"][..., unused] = filler
+        learner.update(rollout)
+        weights.append([p.detach().clone() for p in learner.policy.parameters()])
+    for a, b in zip(*weights, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("path", ["native", "torch"])
+def test_an_infinite_weight_of_an_input_that_is_zero_is_noticed(path):
+    policy = ActorCritic({"obs": Box((400,))}, Discrete(2), NetConfig(hidden=(8,)))
+    learner = Learner(policy, PPOConfig(path=path, minibatch_size=8))
+    shape = {"steps": 8, "streams": 4, "seed": 0, "masked": False, "invalid": False, "equal_rewards": False}
+    rollout = make_rollout(policy, {**shape, "reference": False, "zeros": 1.0})
+    with torch.no_grad():
+        policy.network.actor[0].weight[0, 7] = torch.inf
+    assert learner.update(rollout).nonfinite_steps == 3
 
 
 def _swapped(layer: nn.Module) -> nn.Module:

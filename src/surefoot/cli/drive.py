@@ -37,7 +37,7 @@ TARGETS = {
     "BipedalWalker-v3": 300.0,
 }
 
-STOPPING = "stopping after this update, with a checkpoint; press Ctrl-C again to stop at once, without one"
+STOPPING = "stopping after this update, with a checkpoint; press Ctrl-C again to stop immediately, without one"
 
 
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:

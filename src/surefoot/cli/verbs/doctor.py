@@ -83,6 +83,8 @@ class DoctorArgs:
                 answers[name], results[name] = self._play(name, results[name])
         spread = seed_spread([e.final_return for e in results.values() if e.final_return is not None], rules)
         if self.as_json:
+            from surefoot.telemetry.files.json_numbers import plain_json
+
             runs = {
                 name: {
                     "updates": e.updates,
@@ -93,7 +95,9 @@ class DoctorArgs:
                 }
                 for name, e in results.items()
             }
-            print(json.dumps({"runs": runs, "seeds": None if spread is None else spread.to_json()}, indent=1))
+            everything = {"runs": runs, "seeds": None if spread is None else spread.to_json()}
+            # Evidence can be NaN: numbers that a log of another library does not have.
+            print(json.dumps(plain_json(everything, "", {}), indent=1, allow_nan=False))
         else:
             for name, examination in results.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
@@ -179,7 +183,7 @@ def _is_record(path: Path) -> bool:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(64).lstrip(b"\xef\xbb\xbf \r\n")
     except (OSError, EOFError):
-        return True  # the reader says what is wrong with it
+        return True  # the reader reports what is wrong with it
     return head[:1] in (b"", b"{")
 
 

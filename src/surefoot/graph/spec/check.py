@@ -295,7 +295,6 @@ def guess_types(checked: Checked) -> Checked:
                 with suppress(KeyError):
                     checker.infer_one(id, last=last)
                 # An OR with a single source so far has the type of that source.
-                types = list(checker.source_types(id).values())
-                if checker.types[id].name == "OR" and len(types) == 1:
+                if checker.types[id].name == "OR" and len(types := list(checker.source_types(id).values())) == 1:
                     guess.types[End(id, "output")] = types[0]
     return guess

@@ -42,6 +42,8 @@ typedef struct {
     float *backward;    /* W in panels, for the backward product */
     float *bias_padded;
     float *out, *pre;   /* [rows][ld] activations; pre-activations if the derivative needs them, else the same memory */
+    int *used, used_count, finite; /* of a first layer with many inputs: those that are not zero in this pass (zero_inputs.inc) */
+    float *used_columns;
 } sf_layer;
 
 /* What one trunk sees of an observation, normalised on its own. */

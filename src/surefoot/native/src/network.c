@@ -73,7 +73,7 @@ static int build_trunk(sf_net *net, sf_layer *layers, const sf_ints *widths, int
     int inputs = net->memories ? net->memory[0].size : net->view[which && net->views == 2].size;
     layers[0].at = which * between_trunks(net);
     for (int l = 0; l < widths->count; inputs = widths->value[l++])
-        if (!sf_build_layer(net, &layers[l], inputs, widths->value[l], 0)) return 0;
+        if (!sf_build_layer(net, &layers[l], inputs, widths->value[l], 0) || (l == 0 && !sf_build_used(net, layers))) return 0;
     return inputs;
 }
 

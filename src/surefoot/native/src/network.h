@@ -36,6 +36,7 @@ int sf_build_layer(sf_net *net, sf_layer *layer, int inputs, int outputs, int is
 int sf_build_memory(sf_net *net, int which); /* a memory before a trunk */
 int sf_build_step(sf_net *net);              /* what one step of the memories works with */
 int sf_build_noise(sf_net *net);             /* what a gSDE head works with */
+int sf_build_used(sf_net *net, sf_layer *layer); /* a first layer's list of the inputs that are not zero, if it has many */
 
 /* Copy parameters and optimizer slots into the snapshot (0 if out of memory), or back from it. */
 int sf_net_save(sf_net *net);

@@ -1,6 +1,9 @@
-/* Memory of what only some networks have: memories before the trunks, exploration matrices of gSDE. */
+/* Memory of what only some networks have: memories before the trunks, exploration matrices of gSDE, many inputs. */
 #include "network.h"
 #include "scan.h"
+
+/* Inputs of a first layer from which on zeros are looked for: below, the whole product takes no longer than looking and copying. */
+#define MANY_INPUTS 128
 
 int sf_build_memory(sf_net *net, int which) {
     sf_memory *memory = &net->memory[which];
@@ -42,4 +45,11 @@ int sf_net_reserve_noise(sf_net *net, int streams) {
     net->noise = noise;
     net->noise_streams = streams;
     return 1;
+}
+
+int sf_build_used(sf_net *net, sf_layer *layer) {
+    if (net->memories || layer->inputs < MANY_INPUTS) return 1;
+    layer->used = sf_net_allocate(net, layer->inputs); /* int has the size of float */
+    layer->used_columns = sf_net_allocate(net, (int64_t)net->rows * (layer->inputs / 2));
+    return layer->used && layer->used_columns;
 }

@@ -39,8 +39,20 @@ def outside(history: MetricHistory, limits: Limits) -> Evidence:
 
 
 @sign
+def any_outside(history: MetricHistory, limits: Limits) -> Evidence:
+    """One of the entries of `any`, each with the limits of `outside`, is outside."""
+    common = {name: x for name, x in limits.items() if name != "any"}
+    found = (outside(history, {**common, **entry}) for entry in limits["any"])
+    return next((evidence for evidence in found if evidence is not None), None)
+
+
+@sign
 def late_effect(history: MetricHistory, limits: Limits) -> Evidence:
     """Actions explain the change of the observation some steps later, and hardly that of their own step."""
+    # Where a probe has changed single actions, it knows.
+    lag = history.now("branch_lag")
+    if not math.isnan(lag):
+        return {"branch_lag": lag} if lag >= 1.0 else None
     now, late = history.now("action_effect"), history.now("action_effect_late")
     if late > limits["least"] and now < limits["share"] * late:
         return {"action_effect": now, "action_effect_late": late}
@@ -55,6 +67,9 @@ def stale_observations(history: MetricHistory, limits: Limits) -> Evidence:
     """
     share, distinct = history.now("obs_repeat_share"), history.now("obs_distinct_share")
     recent = history.now("action_effect_recent")
+    # Also if nothing is new: only episodes of one step have nothing to show.
+    if share > limits["always"] and history.longest != 1:
+        return {"obs_repeat_share": share, "obs_distinct_share": distinct}
     if not share > limits["repeated"] or not distinct > limits["distinct"] or recent < limits["effect"]:
         return None
     return {"obs_repeat_share": share, "obs_distinct_share": distinct}
@@ -63,9 +78,20 @@ def stale_observations(history: MetricHistory, limits: Limits) -> Evidence:
 @sign
 def little_effect(history: MetricHistory, limits: Limits) -> Evidence:
     """Actions explain little of the change that is not known without them, or next to nothing of the acceleration."""
+    # Where a probe has changed single actions, it knows.
+    exact, size, gain = (history.now(f"branch_{name}") for name in ("effect", "size", "gain"))
+    if exact < limits["exact"] or size < limits["size"]:
+        leak = history.now("branch_leak")
+        return {"branch_effect": exact, **({"branch_leak": leak} if leak > 0.0 else {"branch_size": size})}
+    if gain < limits["gain"]:
+        return {"branch_gain": gain}
+    if exact > 0.5 or gain > 0.5:
+        return None
     effect, share = history.now("action_effect"), history.now("action_share")
     late = history.now("action_effect_late")
-    if not (effect < limits["effect"] or share < limits["share"]) or late > limits["late"]:
+    # A late effect has its own rule.
+    none = effect < limits["effect"] and not late > limits["late"]
+    if not none and not (share < limits["share"] and effect >= limits["effect"]):
         return None
     return {"action_effect": effect, "action_share": share}
 
@@ -141,6 +167,9 @@ def setting_value(history: MetricHistory, name: str) -> float:
             return batch
         case "planned_updates":
             return (history.total_steps or math.nan) / batch
+        case "ent_coef" if history.now("ent_coef") < 0.0:
+            # No config takes such a number, but a program may set it.
+            return history.now("ent_coef")
         case "gradient_steps":
             return history.now("minibatches")
         case "minibatch":

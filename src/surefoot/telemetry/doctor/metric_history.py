@@ -47,6 +47,16 @@ SAMPLED = (
         "value_error",
         "time_limit",
     ),
+    # Of the probe (train/diagnose/replay_tests.py).
+    *(
+        "replay_same_share",
+        "replay_reward_random",
+        "replay_end_random",
+        "replay_view_correlation",
+        "reset_ignored_share",
+    ),
+    *("branch_effect", "branch_size", "branch_lag", "branch_leak", "branch_gain", "branch_reward", "branch_reward_lag"),
+    "reward_varied_share",
 )
 # The returns of the first episodes stand for the untrained policy: few enough that it has hardly learned.
 BASELINE = 20

@@ -81,16 +81,16 @@ class UpdateQueue:
 
     def __init__(self, run: str, *, updates_per_second: float, early: int) -> None:
         self._run, self._gap, self._early = run, 1.0 / updates_per_second, early
-        self._deferred: list[Callable[[], None]] = []
+        self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._waiting: list[PendingUpdate] = []
         self._catching_up = False
-        self._written_at = -math.inf
-        self.line_seconds = 0.0
-        """Duration of the last line, from merging to writing."""
+        self._written_at = self._due_at = -math.inf
 
-    def defer(self, report: Callable[[], None]) -> None:
-        """Call `report`, which adds an update, before the next `take`."""
-        self._deferred.append(report)
+    def defer(self, now: float, report: Callable[..., None], args: tuple[Any, ...]) -> bool:
+        """Call `report(*args)`, which adds an update, before the next `take`; return whether a line is due."""
+        self._deferred.append((report, args))
+        # Not `is_due`: this runs after every update, and a call takes longer than the comparison.
+        return not self._written_at <= now < self._due_at
 
     def add(self, update: PendingUpdate) -> None:
         """Append one update to the next line."""
@@ -98,19 +98,21 @@ class UpdateQueue:
 
     def is_due(self, now: float) -> bool:
         """Return whether a line may be written now."""
-        if self._catching_up:
-            return False
-        gap = min(max(self._gap, self.line_seconds / _SHARE), _LONGEST * self._gap) if self._early <= 0 else 0.0
-        # A negative difference means that the clock was set back; waiting for it to catch up could take hours.
-        return not 0 <= now - self._written_at < gap
+        # Before the last line means that the clock was set back; waiting for it to catch up could take hours.
+        return not (self._written_at <= now < self._due_at or self._catching_up)
+
+    def line_took(self, seconds: float) -> None:
+        """Set when the next line is due by what the last one took, from merging to writing."""
+        gap = min(max(self._gap, seconds / _SHARE), _LONGEST * self._gap) if self._early <= 0 else 0.0
+        self._due_at = self._written_at + gap
 
     def take(self) -> UpdateRecord | None:
         """Return all waiting updates as one record; None if there are none."""
         if self._deferred:
             deferred, self._deferred, self._catching_up = self._deferred, [], True
             try:
-                for report in deferred:
-                    report()
+                for report, args in deferred:
+                    report(*args)
             finally:
                 self._catching_up = False
         if not self._waiting:
@@ -118,6 +120,7 @@ class UpdateQueue:
         waiting, self._waiting = self._waiting, []
         record = merge_pending(waiting, self._run)
         self._written_at, self._early = record.t, self._early - 1
+        self.line_took(0.0)
         return record
 
 
@@ -242,8 +245,13 @@ def _columns(rows: Sequence[Mapping[str, float | None]]) -> Iterable[tuple[str, 
         for name, column in zip(names, zip(*(row.values() for row in rows), strict=True), strict=True):
             yield name, [x for x in column if x is not None] if None in column else cast(Sequence[float], column)
     else:
-        for name in dict.fromkeys(name for row in rows for name in row):
-            yield name, [x for row in rows if (x := row.get(name)) is not None]
+        columns: dict[str, list[float]] = {}
+        for row in rows:
+            for name, x in row.items():
+                column = columns.setdefault(name, [])
+                if x is not None:
+                    column.append(x)
+        yield from columns.items()
 
 
 def _totals(updates: Sequence[UpdateRecord] | Sequence[PendingUpdate]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ LIMIT = 8
 class EnvironmentMonitor:
     """Gathers the rollouts of a few windows of a run and tests the environment when one is large enough.
 
-    Each window is tested after `ROWS` steps, and again when episodes have ended in it often enough.
+    A window is tested when episodes have ended in it often enough; the first one also after its first `ROWS` steps.
     """
 
     def __init__(self, choices: tuple[int, ...] = (), bounds: tuple[np.ndarray, np.ndarray] | None = None) -> None:
@@ -43,7 +43,8 @@ class EnvironmentMonitor:
     def add(self, rollout: Rollout, updates: int) -> dict[str, float]:
         """Take the rollout of the update after `updates`; return the results when a window is complete, else {}."""
         if updates in WINDOWS:
-            self._parts, self._tested = [], False
+            # Only the first window has an early answer: the next ones confirm what it found, or see what an older policy shows.
+            self._parts, self._tested = [], updates > 0
         if self._parts is None:
             return {}
         # Long enough for delays in one stream; then as many streams as fit.

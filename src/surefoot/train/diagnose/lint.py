@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from surefoot.data.rollout import Rollout
+from surefoot.data.spaces import choice_sizes
 from surefoot.envs.api import World
 from surefoot.errors import PolicyError, SurefootError
 from surefoot.learn.schedule import value_at
@@ -16,7 +18,9 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.networks import refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.telemetry.doctor.findings import Finding, Severity
+from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.train.collect.collector import Collector
+from surefoot.train.diagnose.stats_as_record import findings_of_stats
 from surefoot.train.spec import RunSpec
 
 # Steps with an untrained policy that show episode lengths and scales. More see longer episodes, fewer are faster.
@@ -26,17 +30,24 @@ STEPS = 2000
 FAR = 10.0
 # Expected returns above this are reported: the value loss grows with their square and dominates the shared gradient norm.
 LARGE = 1000.0
+# An entropy bonus per step above this is reported. With 18 actions, the most of Atari, RL Zoo's largest ent_coef of 0.01
+# gives 0.03.
+BONUS = 0.2
 
 
 def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Finding]:
-    """Run the checks L1 to L8 on a spec, its environment and its policy, and return the findings, errors first.
+    """Run the checks L1 to L9 on a spec, its environment and its policy, and return the findings, errors first.
+
+    Settings are also compared with published ones, by the doctor's rules S01 to S24.
 
     Args:
         spec: The settings of the run.
         world: The environment. It is stepped and left within an episode; pass one that is not used for training.
         policy: The policy; None builds the standard one from the spec.
     """
-    findings = [*_batch(spec), *_epochs(spec), *_schedule(spec)]
+    findings = [*_batch(spec), *_epochs(spec), *_schedule(spec), *_entropy(spec, world)]
+    # Until episodes are seen: as if they were long.
+    longest = 10**6
     try:
         policy = policy or ActorCritic(world.observation, world.action, spec.net, seed=spec.seed)
         if isinstance(policy, torch.nn.Module):
@@ -50,8 +61,10 @@ def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Find
         rollout = collector.collect()
         lengths = [episode.length for episode in collector.episodes.take_fresh()]
         findings += _horizon(spec.ppo.gamma, lengths) + _scales(spec, rollout)
+        longest = max(lengths, default=longest)
     except SurefootError as why:
         findings.append(_finding("L6", "error", f"The network does not fit the environment: {why}", {}, {}))
+    findings += _published(spec, longest)
     order = ("error", "warn", "info")
     return sorted(findings, key=lambda f: (order.index(f.severity), f.rule))
 
@@ -107,6 +120,31 @@ def _schedule(spec: RunSpec) -> list[Finding]:
                 _finding("L7", "warn", title, evidence, {"lr": f"lin_{first:g}"}, "the schedule is for a shorter run")
             ]
     return []
+
+
+def _entropy(spec: RunSpec, world: World) -> list[Finding]:
+    """Check L9: the entropy bonus for the number of choices. It is at most ent_coef times the sum of their logarithms."""
+    most = sum(math.log(n) for n in choice_sizes(world.action))
+    bonus = value_at(spec.ppo.ent_coef, progress=0.0, updates=0) * most
+    if bonus <= BONUS:
+        return []
+    title = "The entropy bonus is large for this number of actions"
+    evidence = {"largest_bonus": bonus, "entropy_max": most}
+    patch = {"ent_coef": float(f"{0.1 * BONUS / most:.1g}")}
+    return [
+        _finding("L9", "warn", title, evidence, patch, "advantages have a size of 1; the bonus must be far below it")
+    ]
+
+
+def _published(spec: RunSpec, longest: int) -> list[Finding]:
+    """Compare settings with those that were published; the rules and their source are in the doctor's `rules.yaml`."""
+    batch = spec.ppo.batch_size
+    size, _ = spec.ppo.minibatch_size_for(batch)
+    steps = float(spec.ppo.epochs * max(1, math.ceil(batch / max(1, size))))
+    rules = [rule for rule in shipped_rules() if rule.sign.__name__ == "setting"]
+    findings = findings_of_stats(spec, {"minibatches": steps}, rules, longest=longest)
+    # Before a run there is no time since which it is so.
+    return [replace(finding, since_update=0, since_env_steps=0, primary=False) for finding in findings]
 
 
 def _horizon(gamma: float, lengths: list[int]) -> list[Finding]:

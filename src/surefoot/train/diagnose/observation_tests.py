@@ -21,7 +21,7 @@ def observation_stats(rows: StepFeatures) -> dict[str, float]:
     """Return what observations show by themselves and from one step to the next."""
     obs, follows = rows.obs, rows.follows
     width = obs.shape[2]
-    stats = {"obs_constant_share": 1.0 - len(rows.moving) / width, "obs_abs_max": float(np.abs(obs).max())}
+    stats = {"obs_constant_share": _constant_share(rows), "obs_abs_max": float(np.abs(obs).max())}
     stats |= _resets(rows)
     now, after = obs[:-1][follows], obs[1:][follows]
     if len(now) < FEWEST:
@@ -41,6 +41,20 @@ def observation_stats(rows: StepFeatures) -> dict[str, float]:
     stats["obs_saturated_share"] = float(((at_edge > 0.9) & (low < 0.0) & (high > low)).mean())
     stats["obs_dropout_share"] = float(_drops_out(obs, follows).mean())
     return stats | rounded | _noise(rows.recent(ROWS))
+
+
+def _constant_share(rows: StepFeatures) -> float:
+    """Return the share of components that never change. Symbols that did not occur yet do not count."""
+    obs = rows.obs
+    if len(rows.moving) and obs.shape[2] > 8:
+        flat = obs.reshape(-1, obs.shape[2])
+        # One of many symbols is 1, the others are 0.
+        if (
+            set(np.unique(flat[:: max(1, len(flat) // 256)]).tolist()) <= {0.0, 1.0}
+            and (flat.sum(1) == flat[0].sum()).all()
+        ):
+            return 0.0
+    return 1.0 - len(rows.moving) / obs.shape[2]
 
 
 def _held_share(flat: np.ndarray, now: np.ndarray, after: np.ndarray) -> float:
@@ -87,10 +101,14 @@ def _rounded(rows: StepFeatures) -> dict[str, float]:
     inner, obs = rows.inner, rows.obs[..., rows.moving]
     if inner.sum() < FEWEST or not obs.shape[2]:
         return {}
-    sizes = [distinct_rows(obs[..., i].reshape(-1, 1)) for i in range(obs.shape[2])]
+    sizes = list[int]()
+    for i in range(obs.shape[2]):
+        sizes.append(distinct_rows(obs[..., i].reshape(-1, 1)))
+        if sizes[-1] > obs[..., 0].size / 20:
+            return {}
     # Two values are a flag or one of many symbols. Products of indicators of rare symbols are no normal variables.
     numbers = [i for i, size in enumerate(sizes) if size > 2]
-    if max(sizes) > obs[..., 0].size / 20 or not numbers:
+    if not numbers:
         return {}
     before, now, after = obs[:-2][inner], obs[1:-1][inner], obs[2:][inner]
     action = rows.action[1:-1][inner]
@@ -123,7 +141,7 @@ def _noise(rows: StepFeatures) -> dict[str, float]:
         return {}
     features = np.concatenate([rows.state, rows.acted], axis=2)[:-1]
     # Flags and symbols jump.
-    numbers = [i for i in range(rows.z.shape[2]) if distinct_rows(rows.z[..., i].reshape(-1, 1)) > 2]
+    numbers = rows.numbers
     if not numbers:
         return {}
     change = (rows.z[1:] - rows.z[:-1])[..., numbers]
@@ -139,7 +157,7 @@ def _resets(rows: StepFeatures) -> dict[str, float]:
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
     ended, starts = rows.ended & rows.valid, rows.valid
     for apart in (1, 2):
-        # Two apart: the step between is not valid, as environments have it that reset in a step of their own.
+        # Two apart: the step between is not valid, in environments that need a separate step for a reset.
         here = ended[:-apart] & starts[apart:]
         if apart == 2:
             here &= ~starts[1:-1]

@@ -52,9 +52,11 @@ def reward_stats(whole: StepFeatures) -> dict[str, float]:
         if target.std() < 1e-9:
             continue
         value = float(explained(features[: len(together)][together], target)[0])
-        here = float(explained(features[lag : lag + len(together)][together], target)[0])
+        if value <= best:
+            continue
         # The same rewards, explained by their own step: smooth tasks are explained well by any recent step.
-        if 1.0 - here > 3.0 * (1.0 - value) + 0.01 and value > best:
+        here = float(explained(features[lag : lag + len(together)][together], target)[0])
+        if 1.0 - here > 3.0 * (1.0 - value) + 0.01:
             best, best_lag = value, lag
     stats["reward_lag"] = float(best_lag)
     return stats

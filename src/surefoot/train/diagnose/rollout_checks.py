@@ -1,4 +1,4 @@
-"""Checks that the parts of a rollout fit together: values, ends and starts, whatever was done to it after it was collected."""
+"""Checks that the parts of a rollout fit together: values, ends and starts still belong to its steps when it is learned from."""
 
 from __future__ import annotations
 

@@ -6,21 +6,21 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from surefoot.data.rollout import Rollout
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
-from surefoot.telemetry.doctor.doctor import Doctor, Examination, ranked
+from surefoot.telemetry.doctor.doctor import Examination, ranked
 from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.doctor.rules import Rule
-from surefoot.telemetry.schema import VERSION, HeaderRecord, UpdateRecord
 from surefoot.train.collect.collector import Collector
 from surefoot.train.diagnose.auto_recover import applicable, patched
 from surefoot.train.diagnose.diagnostics import Diagnostics
 from surefoot.train.diagnose.environment_tests import ROWS, environment_stats
+from surefoot.train.diagnose.replay_tests import replay_stats
+from surefoot.train.diagnose.stats_as_record import findings_of_stats
 from surefoot.train.diagnose.step_features import Steps
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
@@ -31,8 +31,6 @@ STEPS = 4 * ROWS
 EPISODES = 8
 # Seconds and env steps of each side of the experiment with a remedy.
 TRY_SECONDS, TRY_STEPS = 4.0, 60_000
-# Records that a rule may need before it opens.
-_RECORDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,8 @@ def probe_environment(training: Training, *, seed: int = 0) -> tuple[list[ProbeA
     stats: dict[str, float] = {**diagnostics.measure(rollouts[0])}
     if parts:
         stats |= environment_stats(Steps.joined(parts), tuple(untrained.choices()), diagnostics.bounds)
-    answers = [answer for make in (_actions, _observations, _rewards, _ends) for answer in make(stats)]
+    stats |= replay_stats(world, seed=spec.seed + 2)
+    answers = [answer for make in (_actions, _replays, _observations, _rewards, _ends) for answer in make(stats)]
     return answers + _values(_play(training, training.policy), spec.ppo.gamma), stats
 
 
@@ -81,31 +80,25 @@ def with_probe(examination: Examination, stats: dict[str, float], spec: RunSpec,
         if rule.id.startswith(("E", "R22"))
         and not (examination.thriving and any(level.limits.get("unless_thriving") for level in rule.levels))
     ]
-    doctor = Doctor(fitting)
-    common: dict[str, Any] = {"v": VERSION, "run": "probe", "t": 0.0}
-    config = {"ppo": spec.ppo.to_json(), "net": spec.net.to_json(), "collect": spec.collect.to_json()}
-    header = HeaderRecord(
-        **common,
-        seq=1,
-        env_steps=0,
-        updates=0,
-        env=spec.env,
-        seed=0,
-        config=config,
-        session="probe",
-        total_steps=_RECORDS,
-    )
-    doctor.observe(header)
-    # As a record of which every update shows the same.
-    doctor.history.longest = int(stats.get("episode_length", 10**6))
-    for update in range(1, _RECORDS + 1):
-        doctor.observe(UpdateRecord(**common, seq=update + 1, env_steps=update, updates=update, m=dict(stats)))
-    probed = {finding.rule: finding for finding in doctor.findings()}
+    probed_findings = findings_of_stats(spec, stats, fitting, longest=int(stats.get("episode_length", 10**6)))
+    probed = {finding.rule: finding for finding in probed_findings}
     findings = [f for f in examination.findings if f.rule not in probed] + list(probed.values())
     return replace(examination, findings=ranked(findings, rules))
 
 
 def _actions(stats: dict[str, float]) -> list[ProbeAnswer]:
+    question = "Does the next observation depend on the action?"
+    if "branch_effect" in stats:
+        share, lag = stats["branch_effect"], stats.get("branch_lag", 0.0)
+        answer = "no" if share < 0.05 else f"only {lag:.0f} steps later" if lag >= 1.0 else "yes"
+        if answer == "yes" and stats.get("branch_size", 1.0) < 0.03:
+            answer = f"hardly; by {stats['branch_size']:.1%} of what changes per step"
+        names = [name for name in ("branch_effect", "branch_lag", "branch_size", "branch_leak") if name in stats]
+        return [ProbeAnswer(question=question, answer=answer, evidence={name: stats[name] for name in names})]
+    if "branch_gain" in stats:
+        gain = stats["branch_gain"]
+        answer = "yes" if gain > 0.2 else "hardly more than on chance"
+        return [ProbeAnswer(question=question, answer=answer, evidence={"branch_gain": gain})]
     if "action_effect" not in stats:
         return []
     now, late = stats["action_effect"], stats["action_effect_late"]
@@ -113,7 +106,22 @@ def _actions(stats: dict[str, float]) -> list[ProbeAnswer]:
     if late > 0.12 and now < 0.5 * late:
         answer = "only some steps later"
     evidence = {"action_effect": now, "action_effect_late": late}
-    return [ProbeAnswer(question="Does the next observation depend on the action?", answer=answer, evidence=evidence)]
+    return [ProbeAnswer(question=question, answer=answer, evidence=evidence)]
+
+
+def _replays(stats: dict[str, float]) -> list[ProbeAnswer]:
+    if "replay_same_share" not in stats:
+        return []
+    reasons = {
+        "rewards are random": stats.get("replay_reward_random", 0.0) > 0.03,
+        "ends are random": stats.get("replay_end_random", 0.0) > 0.1,
+        "the same situation is observed differently": stats.get("replay_view_correlation", 1.0) < 0.9,
+    }
+    found = [reason for reason, present in reasons.items() if present]
+    share = stats["replay_same_share"]
+    answer = f"in {share:.0%} of the cases" + (f"; {', '.join(found)}" if found else "")
+    question = "Do the same seed and actions give the same episode again?"
+    return [ProbeAnswer(question=question, answer=answer, evidence={"replay_same_share": share})]
 
 
 def _observations(stats: dict[str, float]) -> list[ProbeAnswer]:

@@ -68,7 +68,7 @@ class StepFeatures:
         """[T - 1, n]: the next step belongs to the same episode."""
         most = sum(math.log(n) for n in choices)
         # Of the largest entropy; a policy that hardly varies its choices shows nothing about their effect.
-        self.decided = most > 0.0 and -float(steps.log_prob.mean()) < 0.4 * most
+        self.decided = _decided(steps, most)
         spread = obs.reshape(-1, obs.shape[2]).std(0)
         self.moving = np.flatnonzero(spread > 1e-9 * np.maximum(1.0, np.abs(obs).max(axis=(0, 1))))
         most = self.moving[np.argsort(-spread[self.moving], kind="stable")[:COMPONENTS]]
@@ -91,6 +91,13 @@ class StepFeatures:
         cuts = np.concatenate([np.zeros((1, self.reward.shape[1]), np.int64), np.cumsum(~self.follows, axis=0)])
         return cuts + np.arange(self.reward.shape[1]) * len(cuts)
 
+    @property
+    def numbers(self) -> list[int]:
+        """Columns of `z` that have more than two values: neither flags nor parts of symbols."""
+        columns = self.z.reshape(-1, self.z.shape[2])
+        others = columns != columns[0]
+        return [i for i, column in enumerate(columns.T) if others[:, i].any() and np.ptp(column[others[:, i]]) > 0.0]
+
     def recent(self, rows: int) -> StepFeatures:
         """Return the last steps, about `rows` of all streams together and at least 64 of each."""
         steps, streams = self.reward.shape
@@ -102,6 +109,17 @@ class StepFeatures:
             if isinstance(x, np.ndarray) and x.ndim >= 2 and len(x) in (steps, steps - 1):
                 setattr(last, name, x[steps - count :])
         return last
+
+
+def _decided(steps: Steps, most: float) -> bool:
+    """Return whether the policy hardly varies its actions; `most` is the largest entropy of its choices, 0 if it has none."""
+    entropy = -float(steps.log_prob.mean())
+    if most > 0.0:
+        return entropy < 0.4 * most
+    numbers = steps.action.reshape(-1, steps.action[0, 0].size).astype(np.float64)
+    # The entropy of normal actions that vary, for the same observation, by a fifth of what they vary by altogether.
+    spread = np.log(np.maximum(numbers.std(0), 1e-300)) + 0.5 * math.log(2.0 * math.pi * math.e) + math.log(0.2)
+    return entropy < float(spread.sum())
 
 
 def _action_columns(
@@ -120,11 +138,11 @@ def _action_columns(
     return np.concatenate([scaled, scaled**2], axis=2)
 
 
-def fitted(features: np.ndarray, targets: np.ndarray, ridge: float = 1e-6) -> np.ndarray:
+def fitted(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the coefficients of a regression without centring, [columns, targets]."""
     # By torch, as below.
     rows, goals = torch.from_numpy(features), torch.from_numpy(targets)
-    system = rows.T @ rows + ridge * len(features) * torch.eye(features.shape[1], dtype=torch.float64)
+    system = rows.T @ rows + 1e-6 * len(features) * torch.eye(features.shape[1], dtype=torch.float64)
     return torch.linalg.solve_ex(system, rows.T @ goals).result.numpy()
 
 

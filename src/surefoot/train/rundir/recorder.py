@@ -50,18 +50,8 @@ def record_update(
     labels: Mapping[str, str] | None = None,
 ) -> None:
     """Record the episodes that ended in an update, a share of its gradient steps, and the update."""
-    # Episodes beyond the rate limit of the recorder are counted, not written.
-    room = max(0, recorder.room_for_episodes()) if episodes else 0
-    recorder.drop_episodes(max(0, len(episodes) - room))
-    for episode in episodes[:room]:
-        recorder.episode(
-            return_=episode.return_,
-            length=episode.length,
-            env=episode.stream,
-            env_steps=env_steps,
-            terminated=not episode.truncated,
-            success=None if episode.success is None else bool(episode.success),
-        )
+    if episodes:
+        _record_episodes(recorder, env_steps, episodes)
     if recorder.minibatch_rate:
         _record_minibatches(recorder, report)
     recorder.update(
@@ -78,6 +68,21 @@ def record_update(
         skipped_reason=report.skipped_reason,
         labels=labels,
     )
+
+
+def _record_episodes(recorder: Recorder, env_steps: int, episodes: Sequence[Episode]) -> None:
+    # Episodes beyond the rate limit of the recorder are counted, not written.
+    room = max(0, recorder.room_for_episodes())
+    recorder.drop_episodes(max(0, len(episodes) - room))
+    for episode in episodes[:room]:
+        recorder.episode(
+            return_=episode.return_,
+            length=episode.length,
+            env=episode.stream,
+            env_steps=env_steps,
+            terminated=not episode.truncated,
+            success=None if episode.success is None else bool(episode.success),
+        )
 
 
 def _record_minibatches(recorder: Recorder, report: UpdateReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
             header = run.read_header()
             row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
     if row["finding"] is None and open_findings:
-        # The one to start with, as `surefoot doctor` does, not the last that opened.
-        first = max(open_findings.values(), key=lambda f: (f.primary, severity_rank(f.severity)))
-        row["finding"] = first.title
+        row["finding"] = _first(open_findings).title
     counts, returns = np.array(episodes, float).reshape(-1, 2).T
     # The same number as on the run's page and in its report.
     row["return"] = recent[0] if (recent := recent_return(counts, returns)) is not None else None
@@ -67,6 +66,25 @@ def row_of(run: RunDir) -> dict[str, Any]:
     if row["state"] == "running" and not is_locked(run):
         row["state"] = "stopped without an end"
     return row
+
+
+def _first(findings: Mapping[str, FindingRecord]) -> FindingRecord:
+    """Return the one to start with, as `surefoot doctor` does: a cause may have opened after its consequences."""
+    # Reading the rules takes time that a list of healthy runs does not need.
+    from surefoot.telemetry.doctor.doctor import primary
+    from surefoot.telemetry.doctor.findings import Finding
+    from surefoot.telemetry.doctor.rules import shipped_rules
+
+    known = {rule.id for rule in shipped_rules()}
+    shipped = [
+        Finding(rule=f.rule, severity=f.severity, since_update=f.since_update, title=f.title)
+        for f in findings.values()
+        if f.rule in known
+    ]
+    first = primary(shipped, shipped_rules())
+    if first is not None:
+        return findings[first]
+    return max(findings.values(), key=lambda f: (f.primary, severity_rank(f.severity)))
 
 
 def is_locked(run: RunDir) -> bool:

@@ -75,6 +75,18 @@ def test_settings_are_looked_at_before_a_run(capsys: pytest.CaptureFixture[str])
     assert "L4" in capsys.readouterr().out
 
 
+def test_evidence_that_a_log_does_not_have_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rows = ["time/total_timesteps,rollout/ep_rew_mean,train/approx_kl", *(f"{256 * i},0.0,0.01" for i in range(1, 41))]
+    (tmp_path / "progress.csv").write_text("\n".join(rows))
+    main(["doctor", str(tmp_path), "--json"])
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    (run,) = json.loads(capsys.readouterr().out, parse_constant=refuse)["runs"].values()
+    assert any(f["rule"] == "R10" and f["evidence"]["advantage_std"] is None for f in run["findings"])
+
+
 def test_the_log_of_a_policy_built_anew_in_every_cycle_is_seen_through(tmp_path, capsys):
     """As a soak that froze was: from the second cycle on every row repeated an earlier one."""
     sample = Path(__file__).parents[3] / "samples/telemetry/v1.1/full.ndjson"

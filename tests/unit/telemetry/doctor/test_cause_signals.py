@@ -42,7 +42,16 @@ def with_header(records: Iterator[Record], *, env: str = "X-v0", **ppo: Any) -> 
         ("E10", {"reward_explained": 0.02, "reward_roughness": 1.0}),
         ("E11", {"reward_lag": 5.0}),
         ("E12", {"reward_at_end_share": 1.0}),
-        ("E13", {"end_explained": 0.5, "end_random_share": 0.8}),
+        # What a probe measures.
+        ("E07", {"obs_explained": 0.9, "replay_view_correlation": 0.2, "effect_by_episode": 0.9}),
+        ("E08", {"action_effect": 0.9, "action_share": 0.5, "branch_effect": 0.0, "branch_leak": 1.0}),
+        ("E08", {"action_effect": 1.0, "action_share": 0.5, "branch_effect": 1.0, "branch_size": 0.003}),
+        ("E08", {"branch_gain": 0.02}),
+        ("E09", {"branch_effect": 1.0, "branch_size": 1.0, "branch_lag": 2.0}),
+        ("E10", {"replay_reward_random": 0.5}),
+        ("E10", {"branch_effect": 1.0, "branch_reward": 0.0, "reward_varied_share": 0.9}),
+        ("E11", {"branch_effect": 1.0, "branch_reward_lag": 3.0, "reward_varied_share": 0.9}),
+        ("E22", {"reset_ignored_share": 1.0}),
         ("E17", {"obs_dropout_share": 0.5, "obs_explained": 0.2, "action_effect": 0.02, "action_effect_late": 0.0}),
         ("E18", {"stream_difference": 0.97, "obs_explained": 0.9, "action_effect": 0.02, "action_effect_late": 0.3}),
     ],
@@ -52,8 +61,23 @@ def test_a_fault_of_the_environment_is_named_before_what_follows_from_it(rule: s
     assert primary_of(record(returns=flat, **stuck, **measured)).rule == rule
 
 
-def ended(lengths: Callable[[int], int], *, terminated: bool) -> Iterator[Record]:
-    for number, each in enumerate(record(returns=flat)):
+@pytest.mark.parametrize("name", ["end_random_share", "replay_end_random"])
+def test_ends_at_random_are_a_cause_unless_they_are_all_at_a_time_limit(name: str):
+    measured: dict[str, Any] = {name: lambda update: 0.8 if update > 20 else 0.0}
+    at_random = ended(lambda number: 3 + 7 * number % 97, terminated=True, **measured)
+    assert primary_of(at_random).rule == "E13"
+    at_limit = ended(lambda number: 40, terminated=True, **measured)
+    assert primary_of(at_limit).rule == "R21"
+
+
+def test_where_a_probe_changed_single_actions_estimates_of_their_effect_do_not_count():
+    vague = {"action_effect": 0.01, "action_share": 0.001, "action_effect_late": 0.8}
+    exact = {"branch_effect": 1.0, "branch_size": 0.7, "branch_lag": 0.0}
+    assert {"E08", "E09"}.isdisjoint(findings_of(record(returns=flat, **vague, **exact)))
+
+
+def ended(lengths: Callable[[int], int], *, terminated: bool, **measured: Any) -> Iterator[Record]:
+    for number, each in enumerate(record(returns=flat, **measured)):
         if isinstance(each, EpisodeRecord):
             each = msgspec.structs.replace(each, length=lengths(number), terminated=terminated)
         yield each

@@ -169,10 +169,10 @@ def test_expensive_lines_are_further_apart_but_not_without_limit() -> None:
     queue = UpdateQueue("r", updates_per_second=10.0, early=0)
     queue.add(pending(1, 0.0))
     queue.take()
-    queue.line_seconds = 0.0006  # 0.2 % of 0.3 s
+    queue.line_took(0.0006)  # 0.2 % of 0.3 s
     assert not queue.is_due(0.29)
     assert queue.is_due(0.31)
-    queue.line_seconds = 60.0  # five times the usual gap is the most
+    queue.line_took(60.0)  # five times the usual gap is the most
     assert queue.is_due(0.51)
 
 
@@ -183,7 +183,7 @@ def test_deferred_updates_are_added_before_the_record_is_made() -> None:
         assert not queue.is_due(1.0)  # no line between two deferred updates
         queue.add(pending(7, 1.0))
 
-    queue.defer(report)
+    assert queue.defer(0.0, report, ())
     record = queue.take()
     assert record is not None
     assert record.updates == 7

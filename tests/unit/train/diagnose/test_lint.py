@@ -33,6 +33,17 @@ def test_settings_that_go_together_have_nothing_said_against_them():
         ("L1", {"minibatch_size": 50}),
         ("L2", {"epochs": 10}),
         ("L4", {"minibatch_size": 4}),
+        ("L9", {"ent_coef": 0.5}),
+        ("S01", {"lr": 0.1}),
+        ("S02", {"gamma": 0.5}),
+        ("S03", {"ent_coef": 0.5}),
+        ("S04", {"clip": 5.0}),
+        ("S05", {"lam": 0.1}),
+        ("S06", {"vf_coef": 100.0}),
+        ("S07", {"max_grad_norm": 1e-4}),
+        ("S08", {"epochs": 100}),
+        ("S09", {"epochs": 1, "minibatch_size": 128}),
+        ("S13", {"hidden": "2"}),
         ("L7", {"lr": {"kind": "piecewise", "points": [[0, 0.001], [0.1, 0]]}}),
     ],
 )
@@ -43,6 +54,14 @@ def test_each_is_told(rule: str, settings: dict[str, Any]):
 def test_a_discount_that_forgets_most_of_an_episode_is_told():
     assert "L5" in rules(spec("Pendulum-v1", gamma=0.5))
     assert "L5" not in rules(spec("Pendulum-v1", gamma=0.95))
+
+
+def test_published_settings_are_the_source_of_what_is_told():
+    (finding,) = [f for f in lint(spec(lr=0.1), make_world("CartPole-v1", 2)) if f.rule == "S01"]
+    assert finding.severity == "warn"
+    assert "RL Zoo" in finding.causes[0]
+    assert finding.patch == {"lr": 3e-4}
+    assert finding.since_update == 0
 
 
 def test_large_returns_that_nothing_scales_are_told():

@@ -204,7 +204,7 @@ class TownTrainArgs:
         from surefoot.train.algorithms.anneal import AnnealRules, StageResult, verdict
 
         def record(report: UpdateReport) -> None:
-            run.record(report, training.collector.episodes.take_fresh())
+            run.record(report, training.collector.episodes.take_fresh(), training.env_steps)
 
         run.labels |= {"data_mode": "rollout"}
         rules = AnnealRules(accuracy=self.parsed_set[0].anneal_accuracy)
