@@ -328,7 +328,10 @@ def doctor_strangers() -> str:
         healthy = (row["healthy"], row["healthy_errors"], row["healthy_warnings"])
         cells = (name, row["kinds"], row["runs"], row["harmful"], *shares, *healthy)
         rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    return "\n".join([*rows, "", f"`{results['command']}`"])
+    runs = results["runs"].values()
+    again = sum("read_again" not in run for run in runs)
+    made = f"For *now*, {again} of {len(runs)} runs were trained again; of the others the kept records were read again."
+    return "\n".join([*rows, "", f"{made} `{results['command']}`"])
 
 
 def doctor_foreign() -> str:
