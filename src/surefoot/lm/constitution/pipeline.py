@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,9 @@ from surefoot.lm.training import LMTraining
 from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
-# Prompts on which the limits of fluency are measured, if there are limits.
-GUARD_PROMPTS = 24
+# Responses on which the limits of fluency are measured, if there are limits. With 24 of them a run ended at its first step,
+# because two samples of nearly one model differed by 15 % in likelihood.
+GUARD_RESPONSES = 96
 
 
 class Pipeline:
@@ -243,7 +245,8 @@ class Pipeline:
         config = self._ppo_config()
         learner = config.ppo(None, **{"lr": self.config.stage_lr, **self.config.learner})
         # Held-out prompts are for the evaluation only.
-        guarded = self.prompts[:GUARD_PROMPTS] if any(x is not None for x in config.limits.values()) else []
+        limited = any(x is not None for x in config.limits.values())
+        guarded = list(islice(cycle(self.prompts), GUARD_RESPONSES)) if limited else []
         return config, {"ppo": learner, "judge_prompts": guarded}
 
     def _ppo(self) -> dict[str, Any]:
