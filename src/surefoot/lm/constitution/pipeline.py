@@ -46,8 +46,7 @@ from surefoot.lm.training import LMTraining
 from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
-# Responses on which the limits of fluency are measured, if there are limits. With 24 of them a run ended at its first step,
-# because two samples of nearly one model differed by 15 % in likelihood.
+# Responses that the limits of fluency are measured on: the likelihoods of two times 24 by one model differed by 15 %.
 GUARD_RESPONSES = 96
 
 
@@ -245,8 +244,8 @@ class Pipeline:
         config = self._ppo_config()
         learner = config.ppo(None, **{"lr": self.config.stage_lr, **self.config.learner})
         # Held-out prompts are for the evaluation only.
-        limited = any(x is not None for x in config.limits.values())
-        guarded = list(islice(cycle(self.prompts), GUARD_RESPONSES)) if limited else []
+        count = GUARD_RESPONSES if any(x is not None for x in config.limits.values()) else 0
+        guarded = list(islice(cycle(self.prompts), count))
         return config, {"ppo": learner, "judge_prompts": guarded}
 
     def _ppo(self) -> dict[str, Any]:
@@ -266,11 +265,9 @@ class Pipeline:
         directory = RunDir(self.folder / stage)
         about = {"model": self.config.model, "prompts": self.config.prompts}
         # A killed stage resumes from its own checkpoints.
-        if directory.header.is_file():
-            run = resume(directory, training, about=about)
-        else:
-            directory.path.mkdir(exist_ok=True)
-            run = create(directory, training, about=about)
+        begin = resume if directory.header.is_file() else create
+        directory.path.mkdir(exist_ok=True)
+        run = begin(directory, training, about=about)
         curve: list[dict[str, float]] = []
         try:
             for step, notes in run.steps():
