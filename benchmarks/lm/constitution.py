@@ -1,6 +1,6 @@
 """The whole constitutional pipeline: a program must not talk as if it were a person. Four numbers by judges that nothing learned from.
 
-python benchmarks/lm/constitution.py [--seeds 3] [--algorithm dpo] [--fresh]     results/lm_constitution.json; a stopped run goes on
+python benchmarks/lm/constitution.py [--first 8] [--seeds 3] [--algorithm dpo] [--fresh]     results/lm_constitution.json; a stopped run goes on
 needs `surefoot lm get smollm2` and `surefoot lm get minilm`
 """
 
@@ -125,10 +125,10 @@ def bars(made: dict[str, Any]) -> dict[str, bool]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--first", type=int, default=8, help="the first seed")
     parser.add_argument("--algorithm", choices=("dpo", "ppo"), default="dpo")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--lr", type=float, default=5e-4)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_constitution", fresh=args.fresh), []

@@ -125,7 +125,7 @@ def principles_hh() -> str:
 
 def constitution() -> str:
     rows: list[str] = []
-    for key, made in sorted(read("constitution").items()):
+    for key, made in sorted(read("constitution").items(), key=lambda run: [int(x) for x in run[0].split()[2:0:-1]]):
         algorithm, seed, steps = key.split()[:3]
         (b, a), (s, t), (n, m), (d, e) = (made[name] for name in ("violations", "on_subject", "nll", "distinct_2"))
         good = b >= 0.15 and a <= b / 2 and t >= 0.95 * s and m <= 1.15 * n and e >= 0.85 * d
@@ -147,9 +147,9 @@ def pairs(rows: list[tuple[str, str, str]]) -> str:
 
 
 def constitution_pairs() -> str:
-    # Of the longest run: what the policy has become.
-    runs = sorted(read("constitution").items(), key=lambda run: (-int(run[0].split()[2]), run[0]))
-    return pairs([(a["prompt"], a["before"], a["after"]) for a in runs[0][1]["answers"][::4]]) if runs else NOT_YET
+    # Of the benchmark's default setting, its first seed.
+    made = read("constitution").get("dpo 8 50 0.0004")
+    return pairs([(a["prompt"], a["before"], a["after"]) for a in made["answers"][::4]]) if made else NOT_YET
 
 
 def sentiment_pairs() -> str:

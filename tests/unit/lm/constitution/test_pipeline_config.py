@@ -41,4 +41,4 @@ def test_steps_and_learning_rate_follow_the_algorithm_unless_they_are_set():
     config = PipelineConfig(model="m", prompts="p", held_out="h")
     dpo = dataclasses.replace(config, algorithm="dpo")
     own = dataclasses.replace(dpo, ppo_steps=3, ppo_lr=1e-3)
-    assert [(c.stage_steps, c.stage_lr) for c in (config, dpo, own)] == [(20, 1e-4), (60, 5e-4), (3, 1e-3)]
+    assert [(c.stage_steps, c.stage_lr) for c in (config, dpo, own)] == [(20, 1e-4), (50, 4e-4), (3, 1e-3)]
