@@ -186,8 +186,8 @@ def main(words: Sequence[str], *, again: bool, reexamine: bool, only_report: boo
         if reexamine:
             if key in known and stored(key).exists():
                 row = known[key]
-                found, examination = examined(scan(stored(key)), fault_of(case[0]))
-                row.update(found, read_again=True)
+                looked_at, examination = examined(scan(stored(key)), fault_of(case[0]))
+                row.update(looked_at, read_again=True)
                 if "probe" in row and row["probe"]["stats"]:
                     row["probe"].update(probe_result(examination, row["probe"]["stats"], spec_of(*case)))
         elif again or key not in known:

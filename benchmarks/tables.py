@@ -330,8 +330,8 @@ def doctor_strangers() -> str:
         rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     runs = results["runs"].values()
     again = sum("read_again" not in run for run in runs)
-    made = f"For *now*, {again} of {len(runs)} runs were trained again; of the others the kept records were read again."
-    return "\n".join([*rows, "", f"{made} `{results['command']}`"])
+    note = f"For *now*, {again} of {len(runs)} runs were trained again; of the others the kept records were read again."
+    return "\n".join([*rows, "", f"{note} `{results['command']}`"])
 
 
 def doctor_foreign() -> str:

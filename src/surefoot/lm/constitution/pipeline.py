@@ -67,6 +67,7 @@ class Pipeline:
             raise DataError(
                 f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out prompts must not be trained on"
             )
+        self._settings()  # wrong ones are refused before the first stage
         self.classifier = PrincipleClassifier(config.labelled) if config.judge == "classifier" else None
         self.evaluator: Evaluator | None = UrlJudge(judge).breach if "://" in judge else self.classifier
         features = TextFeatures(config.encoder) if config.encoder else self.classifier and self.classifier.features
@@ -74,9 +75,7 @@ class Pipeline:
         self.stages = (*STAGES[:3], "dpo", "evaluate") if config.algorithm == "dpo" else STAGES
         file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
         if file.is_file() and file.read_text(encoding="utf-8") != now:
-            raise ConfigError(
-                f"{self.folder} was started with another config (pipeline.json); choose another directory"
-            )
+            raise ConfigError(f"{self.folder} was started with another config (pipeline.json); choose another one")
         replace_file(REAL_FS, file, now.encode())
 
     @property

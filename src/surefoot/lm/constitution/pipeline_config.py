@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
+import msgspec
 import yaml
 
 from surefoot.errors import DataError
@@ -92,4 +93,10 @@ class PipelineConfig:
             raise DataError(f"{path}: judge is {judge!r}; it must be rules, model, classifier or [MODEL@]URL")
         if algorithm not in ("ppo", "dpo"):
             raise DataError(f"{path}: algorithm is {algorithm!r}; it must be ppo or dpo")
-        return cls(**fields)
+        try:
+            # Not strict: YAML reads 4e-4 as text.
+            return msgspec.convert(fields, cls, strict=False)
+        except msgspec.ValidationError as why:
+            # Such as: Expected `int | null`, got `str` - at `$.ppo_steps`
+            reason, _, place = str(why).partition(" - at `$.")
+            raise DataError(f"{path}: {place.rstrip('`')}: {reason[0].lower()}{reason[1:]}") from why

@@ -6,7 +6,8 @@ import itertools
 import math
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,22 @@ def counts_of(text: str) -> list[float]:
     ]
 
 
+@contextmanager
+def _loading(model: str | Path, kind: str, example: str) -> Generator[tuple[Any, Any]]:
+    """Give transformers and the folder of a model, without notices; a model that cannot be loaded is one sentence."""
+    transformers = require_transformers()
+    folder = resolve(model)
+    notices, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
+    notices.set_verbosity_error()
+    try:
+        yield transformers, folder
+    except (OSError, ValueError) as why:
+        first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
+        raise ConfigError(f"no {kind} at {model}: {first}; `surefoot lm get {example}` downloads one") from why
+    finally:
+        notices.set_verbosity(level)
+
+
 class LanguageModelStates:
     """Computes states of a causal language model for texts: what it knows about a claim is most linear in its middle layers.
 
@@ -127,12 +144,9 @@ class LanguageModelStates:
     """
 
     def __init__(self, model: str | Path, *, device: str | torch.device = "cpu") -> None:
-        transformers = require_transformers()
         self.model_name, self.device = str(model), torch.device(device)
-        folder = resolve(model)
-        quiet, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
-        quiet.set_verbosity_error()  # weights of the layers above that are not read would be listed one by one
-        try:
+        # Weights of the layers above, which are not read, would be listed one by one.
+        with _loading(model, "language model", "smollm2") as (transformers, folder):
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
             config: Any = transformers.AutoConfig.from_pretrained(folder)
             depth = int(config.num_hidden_layers)
@@ -143,13 +157,6 @@ class LanguageModelStates:
                 config.num_hidden_layers = self.layers[-1] + 1
             # float32: the same states on a machine with bfloat16 and on one without.
             loaded = transformers.AutoModel.from_pretrained(folder, config=config, dtype=torch.float32)
-        except (OSError, ValueError) as why:
-            first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
-            raise ConfigError(
-                f"no language model at {model}: {first}; `surefoot lm get smollm2` downloads one"
-            ) from why
-        finally:
-            quiet.set_verbosity(level)
         self.model: Any = loaded.to(self.device).eval()
         self.hidden_size = int(config.hidden_size)
 
@@ -198,19 +205,11 @@ class TextFeatures:
     """
 
     def __init__(self, model: str | Path, *, device: str | torch.device = "cpu") -> None:
-        transformers = require_transformers()
         self.model_name, self.device = str(model), torch.device(device)
-        folder = resolve(model)
-        quiet, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
-        quiet.set_verbosity_error()  # buffers that a newer release no longer has are reported as a table
-        try:
+        # Buffers that a newer release no longer has are reported as a table.
+        with _loading(model, "encoder", "minilm") as (transformers, folder):
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
             self.encoder: Any = transformers.AutoModel.from_pretrained(folder).to(self.device).eval()
-        except (OSError, ValueError) as why:
-            first = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
-            raise ConfigError(f"no encoder at {model}: {first}; `surefoot lm get minilm` downloads one") from why
-        finally:
-            quiet.set_verbosity(level)
         depth = int(self.encoder.config.num_hidden_layers)
         self.layers = tuple(range(max(1, depth // 2), max(2, depth)))
         if self.tokenizer.pad_token is None:

@@ -42,8 +42,8 @@ def outside(history: MetricHistory, limits: Limits) -> Evidence:
 def any_outside(history: MetricHistory, limits: Limits) -> Evidence:
     """One of the entries of `any`, each with the limits of `outside`, is outside."""
     common = {name: x for name, x in limits.items() if name != "any"}
-    found = (outside(history, {**common, **entry}) for entry in limits["any"])
-    return next((evidence for evidence in found if evidence is not None), None)
+    evidences = (outside(history, {**common, **entry}) for entry in limits["any"])
+    return next((evidence for evidence in evidences if evidence is not None), None)
 
 
 @sign

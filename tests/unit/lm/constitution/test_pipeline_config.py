@@ -30,11 +30,17 @@ def test_paths_are_relative_to_the_file(tmp_path):
         ("{model: m, prompts: p, held_out: h, judge: me}", "judge is 'me'; it must be rules, model, classifier or"),
         ("{model: m, prompts: p, held_out: h, algorithm: sac}", "algorithm is 'sac'; it must be ppo or dpo"),
         ("{model: [", "cannot read"),
+        ("{model: m, prompts: p, held_out: h, ppo_steps: many}", "ppo_steps: expected `int"),
+        ("{model: m, prompts: p, held_out: h, ppo: 3}", "ppo: expected `object`, got `int`"),
     ],
 )
 def test_a_bad_file_is_named_with_its_fault(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         PipelineConfig.read(write(tmp_path, text))
+
+
+def test_a_number_that_yaml_reads_as_text_is_a_number(tmp_path):
+    assert PipelineConfig.read(write(tmp_path, "{model: m, prompts: p, held_out: h, ppo_lr: 4e-4}")).ppo_lr == 4e-4
 
 
 def test_steps_and_learning_rate_follow_the_algorithm_unless_they_are_set():
